@@ -3,15 +3,17 @@
 //!
 //! ```text
 //! load http JOB.json           many connections for a while, every response compared
+//! load open JOB.json           requests at a rate of their own, whatever the answers: how admitted and refused ones fare
 //! load once JOB.json           one request: time to the first byte of the body, to the last, and the size
 //! load bcrypt THREADS SECONDS  bare bcrypt verifications, cost 10
 //! load pauses THREADS SECONDS  how long threads that only look at the clock stand still: what others take of the cores
 //! ```
 //!
-//! A job is `{"address","connections","seconds","pause_ms","requests":[{"method","path","headers":{},"body","status","expect",
+//! A job is `{"address","connections","seconds","pause_ms","rate","requests":[{"method","path","headers":{},"body","status","expect",
 //! "capture"}],"initial":[…]}`. `expect` must occur in the body. `capture` names a JSON string of the answer that
 //! replaces `{{value}}` in the bodies of that connection's later requests; `initial` holds each connection's first.
-//! `{{count}}` in a path is another number in each request.
+//! `{{count}}` in a path is another number in each request. `rate` is of `open`: requests a second, whose times are drawn
+//! by chance; a connection that still waits for an answer sends its next request late.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -33,6 +35,9 @@ struct Job {
     /// Rest between an answer and the next request of its connection.
     #[serde(default)]
     pause_ms: u64,
+    /// Requests a second of all connections together.
+    #[serde(default)]
+    rate: f64,
     requests: Vec<Request>,
     #[serde(default)]
     initial: Vec<String>,
@@ -103,6 +108,46 @@ struct Summary {
     first_wrong: Option<String>,
 }
 
+/// A request of `open`.
+struct Sent {
+    /// When, since the beginning.
+    at: Duration,
+    took: Duration,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Outcome {
+    Admitted,
+    /// 503 with `Retry-After`.
+    Refused,
+    /// 503 without it.
+    Rebuffed,
+    Wrong,
+}
+
+#[derive(Serialize)]
+struct Fared {
+    requests: usize,
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+}
+
+#[derive(Serialize)]
+struct Open {
+    per_second: f64,
+    /// Share of requests that were sent later than drawn, because their connection waited.
+    late: f64,
+    admitted: Fared,
+    refused: Fared,
+    without_retry_after: usize,
+    wrong: usize,
+    first_wrong: Option<String>,
+    /// The same by the second in which requests were sent.
+    seconds: Vec<(Fared, Fared)>,
+}
+
 #[derive(Serialize)]
 struct Once {
     first_byte_ms: f64,
@@ -116,10 +161,11 @@ fn main() -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["http", path] => on_runtime(load(read_job(path)?)),
+        ["open", path] => on_runtime(open(read_job(path)?)),
         ["once", path] => on_runtime(once(read_job(path)?)),
         ["bcrypt", threads, seconds] => bcrypt_alone(threads.parse()?, Duration::from_secs_f64(seconds.parse()?)),
         ["pauses", threads, seconds] => pauses(threads.parse()?, Duration::from_secs_f64(seconds.parse()?)),
-        _ => anyhow::bail!("usage: load http|once JOB.json | load bcrypt|pauses THREADS SECONDS"),
+        _ => anyhow::bail!("usage: load http|open|once JOB.json | load bcrypt|pauses THREADS SECONDS"),
     }
 }
 
@@ -218,6 +264,96 @@ async fn connection(job: Arc<Job>, number: usize, end: Instant) -> anyhow::Resul
     }
 }
 
+fn fared<'a>(sent: impl Iterator<Item = &'a Sent>) -> Fared {
+    let mut times: Vec<Duration> = sent.map(|sent| sent.took).collect();
+    times.sort_unstable();
+    let at = |share: f64| {
+        let place = (times.len() as f64 * share) as usize;
+        times.get(place.min(times.len().saturating_sub(1))).map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+    };
+    Fared { requests: times.len(), p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1.0) }
+}
+
+async fn open(job: Job) -> anyhow::Result<()> {
+    anyhow::ensure!(job.rate > 0.0, "a job without a rate");
+    let job = Arc::new(job);
+    let begin = Instant::now();
+    let end = begin + Duration::from_secs_f64(job.seconds);
+    let tasks: Vec<_> =
+        (0..job.connections.max(1)).map(|number| tokio::spawn(at_a_rate(job.clone(), number, begin, end))).collect();
+    let (mut all, mut late, mut first_wrong) = (Vec::new(), 0, None);
+    for task in tasks {
+        let (sent, of_late, wrong) = task.await??;
+        all.extend(sent);
+        late += of_late;
+        first_wrong = first_wrong.or(wrong);
+    }
+    let of = |all: &[Sent]| {
+        let with = |outcome: &[Outcome]| fared(all.iter().filter(|sent| outcome.contains(&sent.outcome)));
+        (with(&[Outcome::Admitted]), with(&[Outcome::Refused, Outcome::Rebuffed]))
+    };
+    let number_of = |outcome| all.iter().filter(|sent| sent.outcome == outcome).count();
+    let (without_retry_after, wrong) = (number_of(Outcome::Rebuffed), number_of(Outcome::Wrong));
+    let (admitted, refused) = of(&all);
+    let (per_second, late) = (all.len() as f64 / job.seconds, late as f64 / all.len().max(1) as f64);
+    all.sort_unstable_by_key(|sent| sent.at);
+    let seconds = all.chunk_by(|a, b| a.at.as_secs() == b.at.as_secs()).map(of).collect();
+    let open = Open { per_second, late, admitted, refused, without_retry_after, wrong, first_wrong, seconds };
+    println!("{}", serde_json::to_string(&open)?);
+    Ok(())
+}
+
+/// Requests of one connection; how many were late, and the first wrong answer.
+async fn at_a_rate(
+    job: Arc<Job>,
+    number: usize,
+    begin: Instant,
+    end: Instant,
+) -> anyhow::Result<(Vec<Sent>, usize, Option<String>)> {
+    use rand::{Rng as _, SeedableRng as _};
+    let mut random = rand::rngs::StdRng::seed_from_u64(number as u64);
+    let mean = job.connections.max(1) as f64 / job.rate;
+    let mut pause = || Duration::from_secs_f64(-mean * (1.0 - random.random::<f64>()).ln());
+    let mut wire = Wire::open(&job.address).await?;
+    let fixed: Vec<Vec<u8>> = job.requests.iter().map(|request| request.bytes(&job, "")).collect();
+    let (mut sent, mut late, mut first_wrong) = (Vec::new(), 0, None);
+    let mut turn = number * 37;
+    let mut next = begin + pause();
+    while next < end {
+        let now = Instant::now();
+        if now < next {
+            tokio::time::sleep_until(next.into()).await;
+        } else {
+            late += 1;
+            // What could not be sent in time is not made up for: the rate is a rate, no backlog.
+            next = now;
+        }
+        let (request, asked) = (&job.requests[turn % job.requests.len()], Instant::now());
+        wire.send(&fixed[turn % job.requests.len()]).await?;
+        let head = wire.head().await?;
+        let body = wire.body(&head).await?;
+        let outcome = match head.status {
+            status if status == request.status && contains(body, request.expect.as_bytes()) => Outcome::Admitted,
+            503 if head.retry_after => Outcome::Refused,
+            503 => Outcome::Rebuffed,
+            status => {
+                let body = String::from_utf8_lossy(&body[..body.len().min(300)]);
+                first_wrong.get_or_insert_with(|| format!("{} {}: {status} {body}", request.method, request.path));
+                Outcome::Wrong
+            }
+        };
+        sent.push(Sent { at: asked - begin, took: asked.elapsed(), outcome });
+        turn += 1;
+        let close = head.close;
+        wire.done();
+        if close {
+            wire = Wire::open(&job.address).await?;
+        }
+        next += pause();
+    }
+    Ok((sent, late, first_wrong))
+}
+
 async fn once(job: Job) -> anyhow::Result<()> {
     let request = &job.requests[0];
     let bytes = request.bytes(&job, "");
@@ -251,6 +387,7 @@ struct Head {
     length_of_head: usize,
     content: Content,
     close: bool,
+    retry_after: bool,
 }
 
 enum Content {
@@ -356,7 +493,13 @@ fn parse_head(text: &str, length_of_head: usize) -> io::Result<Head> {
     } else {
         Content::Length(0)
     };
-    Ok(Head { status, length_of_head, content, close: field("connection:") == Some("close") })
+    Ok(Head {
+        status,
+        length_of_head,
+        content,
+        close: field("connection:") == Some("close"),
+        retry_after: field("retry-after:").is_some(),
+    })
 }
 
 fn find(bytes: &[u8], part: &[u8], from: usize) -> Option<usize> {

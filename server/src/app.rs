@@ -3,6 +3,7 @@
 //! `serve` and every test use it, so tests run what production runs.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use actix_server::Server;
@@ -22,42 +23,43 @@ use crate::config::{
     self, AuthConfig, AuthMode, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_S3_KEYS, DEVELOPMENT_SIGNING_KEY, Problems, Reader,
     RestConfig, Secret, ServerConfig, Source, SqlSource, TrustedProxies,
 };
+use crate::db::replica::Subject;
 use crate::db::{Pool, PoolOptions, Pulse};
 use crate::functions::{self, Edge, EdgeConfig, Functions, PlatformValues};
-use crate::gateway::{self, ApiKeys};
+use crate::gateway::{self, ApiKeys, Https};
 use crate::http::bodies::Bodies;
+use crate::http::body_limits;
 use crate::http::client::client_address;
 use crate::http::context::{self, id_of};
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
-use crate::http::patience;
 use crate::http::span;
-use crate::jwt::bearer::Bearer;
-use crate::jwt::{self, KeySet};
+use crate::jwt::bearer::{Bearer, unverified_subject};
+use crate::jwt::{self, Issuers, KeySet};
 use crate::mail::MailConfig;
 use crate::migrate::PlatformUrls;
 use crate::realtime::{self, Realtime, RealtimeConfig};
 use crate::rest::live::Live;
 use crate::rest::{self, Rest};
-use crate::sms::{self, Way};
+use crate::sms::{self, TextTransport};
 use crate::storage::{self, Storage, StorageConfig};
 use crate::telemetry;
 use crate::web::{AppSettings, Providers};
 
-/// Every setting of the full server but those that the REST API reads again while it runs.
+/// Every setting of the full server, except those that the REST API rereads while it runs.
 #[derive(Clone)]
 pub struct Settings {
     pub server: ServerConfig,
     pub mail: MailConfig,
     pub auth: AuthConfig,
     pub storage: StorageConfig,
-    /// Edge functions, if a project with some is served.
+    /// Edge functions, if the served project has any.
     pub edge: Option<EdgeConfig>,
     pub realtime: RealtimeConfig,
 }
 
 impl Settings {
-    /// Lays the defaults under `source`, reads everything, and names all problems of all rooms in one go.
+    /// Applies the defaults to `source`, reads everything, and reports all problems at once.
     pub fn read(source: &mut Source) -> Result<Self, Problems> {
         let mut reader = Reader::new(source);
         let server = ServerConfig::read(&mut reader);
@@ -70,7 +72,7 @@ impl Settings {
         let storage = StorageConfig::read(&mut reader, &server.data_dir, storage::Mode::Full);
         let realtime = RealtimeConfig::read(&mut reader, realtime::Mode::Full);
         let auth = AuthConfig::read(&mut reader, AuthMode::Full);
-        // In development functions reach the database, as on a local stack.
+        // In development, functions may reach the database, as on a local stack.
         let closed = if server.development { vec![] } else { vec![server.embedded_port, server.admin_listen.port()] };
         let edge = EdgeConfig::read(&mut reader, &server.data_dir, closed, server.development);
         problems.extend(reader.into_problems());
@@ -78,7 +80,7 @@ impl Settings {
             problems.extend(more);
         }
         problems.extend(ApiKeys::problems(&server));
-        // One setting may be read by several rooms.
+        // Several modules may read the same setting.
         let mut told = std::collections::HashSet::new();
         problems.retain(|problem| told.insert(problem.clone()));
         if problems.is_empty() {
@@ -89,7 +91,7 @@ impl Settings {
     }
 }
 
-/// What the full server is made of. Cheap to clone: each worker gets its own.
+/// The parts of the full server. Cheap to clone: each worker gets its own.
 #[derive(Clone)]
 pub struct App {
     pub auth: Arc<Auth>,
@@ -98,59 +100,70 @@ pub struct App {
     pub rest: Rest,
     pub storage: Storage,
     pub realtime: Realtime,
-    /// Reaches the database for `/health`.
+    /// Checks the database for `/health`.
     pub health: Pool,
-    /// Of the web app; without them it is not served.
+    /// Settings of the web app; without them it is not served.
     pub settings: Option<AppSettings>,
     pub trusted_proxies: TrustedProxies,
-    /// Figures for the admin listener.
+    /// HTTPS by the server itself.
+    pub https: Https,
+    /// Counters for the admin listener.
     pub traffic: Traffic,
-    /// Where changes by administrators are noted.
+    /// Records changes by administrators.
     pub audit: Audit,
     /// Whether this server is about to stop.
     pub draining: Draining,
-    /// Where texts of the outbox go.
-    pub texts: Way,
-    /// What people answer to texts, where a provider tells it.
+    /// Where texts in the outbox are sent.
+    pub texts: TextTransport,
+    /// Receives people's replies to texts, if a provider sends them.
     pub answers: Option<sms::Webhook>,
-    /// Of a copy that goes back to its seed when asked to.
+    /// The reset of a temporary copy to its seed.
     pub reset: Option<gateway::Reset>,
 }
 
 impl App {
-    /// Builds every state from `source` and what was read from it; `urls` name the logins that
-    /// [`crate::migrate::prepare`] made.
+    /// Builds all state from `source` and the settings read from it. `urls` are the logins created by
+    /// [`crate::migrate::prepare`].
     pub async fn build(source: &Source, settings: &Settings, urls: &PlatformUrls) -> anyhow::Result<Self> {
         let (config, auth) = (&settings.server, settings.auth.clone());
         let keys = ApiKeys::from_config(config);
         let key_set = Arc::new(KeySet::parse(shared_jwt_secret(source, config).as_bytes())?);
+        // Another issuer's token is nobody's API key.
         let keys = if config.development { keys.vouched_for_by(Arc::clone(&key_set)) } else { keys };
+        let issuers = Issuers::spawn(&config.third_party_issuers)?;
+        let keys = keys.trusting(issuers.clone());
+        let key_set = Arc::new(KeySet::clone(&key_set).trusting(issuers.clone()));
         let tokens = Bearer::new(Arc::clone(&key_set));
         let pooled = urls.pooled.as_ref();
-        let requests =
-            PoolOptions { size: config.connections.requests, prepare: pooled.is_none(), ..PoolOptions::default() };
+        let requests = PoolOptions {
+            size: config.connections.requests,
+            prepare: pooled.is_none(),
+            refuses_under_overload: config.refuses_overload,
+            ..PoolOptions::default()
+        };
         let requests = Pool::new(pooled.map_or(&urls.rest_url, |pooled| &pooled.rest_url), &requests)?;
-        // The schema is loaded where a session stays what it is; a pooler hands connections on between transactions.
+        // The schema is loaded over a permanent session, because a pooler passes connections on between transactions.
         let direct = match pooled {
             Some(_) => Pool::new(&urls.rest_url, &PoolOptions { size: 1, ..PoolOptions::default() })?,
             None => requests.clone(),
         };
-        // One server, one pulse.
+        // All pools share one pulse.
         let pulse = direct.pulse().clone();
-        // For a start and for the few who answer a text.
+        // For startup, and for the few replies to texts.
         let own = PoolOptions { size: 1, pulse: Some(pulse.clone()), ..PoolOptions::default() };
         let own = Pool::new(&urls.service_url, &own)?;
-        let texts = Way::of(&auth.sms, &settings.mail, reqwest::Client::new());
+        let texts = TextTransport::of(&auth.sms, &settings.mail, reqwest::Client::new());
         texts.announce(&own).await?;
         let app = Self {
-            rest: build_rest(source, urls, direct).await?,
+            rest: build_rest(source, urls, direct, issuers.clone(), config).await?,
             realtime: build_realtime(source, settings, urls, key_set, &pulse)?,
-            functions: Functions::new(requests.clone(), tokens.clone(), build_edge(source, settings, &keys)?),
+            functions: Functions::new(requests.clone(), tokens.clone(), build_edge(source, settings, &keys, issuers)?),
             storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret)?
                 .accepting(&config.accepted_keys)
                 .with_anon_key(keys.anon()),
             health: requests,
             trusted_proxies: config.trusted_proxies.clone(),
+            https: Https::of(config.tls.as_ref()),
             traffic: Traffic::default(),
             audit: Audit::default(),
             draining: Draining::default(),
@@ -178,7 +191,7 @@ impl App {
         Ok(app)
     }
 
-    /// Mounts everything at the paths Supabase uses; the web app takes what is left.
+    /// Mounts everything at the paths that Supabase uses; the web app gets the rest.
     pub fn configure(self, service: &mut ServiceConfig) {
         if let Some(reset) = self.reset {
             service.app_data(web::Data::new(reset)).route(gateway::RESET, web::post().to(gateway::reset));
@@ -189,6 +202,7 @@ impl App {
         service
             .app_data(web::Data::new(self.keys))
             .app_data(web::Data::new(self.trusted_proxies))
+            .app_data(web::Data::new(self.https))
             .app_data(web::Data::new(self.traffic))
             .app_data(web::Data::new(self.audit))
             .app_data(web::Data::new(self.draining))
@@ -221,22 +235,39 @@ impl App {
     }
 }
 
-/// The REST API on the platform's database; `PGRST_*` settings count, but for the database. `pool` serves its root document.
-async fn build_rest(source: &Source, urls: &PlatformUrls, pool: Pool) -> anyhow::Result<Rest> {
+/// The REST API on the platform's database. `PGRST_*` settings apply, except for the database. `pool` serves its root
+/// document.
+async fn build_rest(
+    source: &Source,
+    urls: &PlatformUrls,
+    pool: Pool,
+    issuers: Option<Issuers>,
+    config: &ServerConfig,
+) -> anyhow::Result<Rest> {
     let mut source = source.clone();
     source.set("PGRST_DB_URI", urls.rest_url.as_str());
-    let live = Live::new(source, pool)?;
+    source.set("FERROBASE_REFUSE_OVERLOAD", config.refuses_overload.to_string());
+    let live = Live::trusting(source, pool, issuers)?;
     live.start().await?;
     let pooler = urls.pooled.as_ref().map(|pooled| pooled.rest_url.as_str());
-    Ok(Rest::new(live, "/rest/v1", pooler)?)
+    let rest = Rest::new(live, "/rest/v1", pooler)?;
+    Ok(match &urls.replica_url {
+        Some(url) => rest.with_replica(url, config.replica_max_age)?,
+        None => rest,
+    })
 }
 
-/// The edge functions of the project that is served, if it has any.
-fn build_edge(source: &Source, settings: &Settings, keys: &ApiKeys) -> anyhow::Result<Option<Edge>> {
+/// The edge functions of the served project, if it has any.
+fn build_edge(
+    source: &Source,
+    settings: &Settings,
+    keys: &ApiKeys,
+    issuers: Option<Issuers>,
+) -> anyhow::Result<Option<Edge>> {
     let (Some(config), server) = (&settings.edge, &settings.server) else { return Ok(None) };
     let database = format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", server.embedded_port);
     let platform = PlatformValues {
-        // Where they find us is not where browsers do.
+        // Functions reach this server at another address than browsers do.
         api_url: format!("http://{}", server.listen),
         anon_key: keys.anon().to_owned(),
         service_role_key: Secret::new(keys.service_role()),
@@ -244,6 +275,7 @@ fn build_edge(source: &Source, settings: &Settings, keys: &ApiKeys) -> anyhow::R
         secret_key: server.secret_key.clone(),
         database_url: server.development.then(|| server.database_url.clone().unwrap_or_else(|| Secret::new(database))),
         jwks: jwt::shared::public_keys(Reader::new(source).secret(&["GOTRUE_JWT_KEYS"]).as_ref().map(Secret::reveal)),
+        issuers,
     };
     Ok(Some(Edge::new(config.clone(), platform)?))
 }
@@ -272,32 +304,37 @@ fn build_realtime(
     Ok(Realtime::new(settings.realtime.clone(), realtime::Mode::Full, setting)?)
 }
 
-/// The authentication API on the platform's database; its mail leaves through the outbox.
+/// The auth API on the platform's database. It sends mail through the outbox.
 async fn build_auth(
     auth: AuthConfig,
     config: &ServerConfig,
     urls: &PlatformUrls,
     pulse: &Pulse,
 ) -> anyhow::Result<Auth> {
+    let options = PoolOptions {
+        size: auth.max_pool_size,
+        refuses_under_overload: config.refuses_overload,
+        ..PoolOptions::default()
+    };
     let pool = match &urls.pooled {
-        Some(pooled) => auth::pool(&pooled.auth_url, auth.max_pool_size, None, true)?,
-        None => auth::pool(&urls.auth_url, auth.max_pool_size, Some(pulse), false)?,
+        Some(pooled) => auth::pool(&pooled.auth_url, PoolOptions { prepare: false, ..options })?,
+        None => auth::pool(&urls.auth_url, PoolOptions { pulse: Some(pulse.clone()), ..options })?,
     };
     Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
 }
 
-/// Serves everything that [`App::configure`] mounts; the middleware around it, the outermost last.
+/// Serves everything that [`App::configure`] mounts. The last middleware is the outermost.
 pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
     let bodies = app.rest.bodies.clone();
     listen::serve(listeners, shutdown_seconds, move || {
         let app = app.clone();
         ActixApp::new()
             .wrap(from_fn(gateway::enter))
-            // Refusals and settings as much as files: what we call JSON is never to be read as a page.
+            // Also for refusals and settings, so that JSON is never interpreted as a page.
             .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
             .wrap(from_fn(log_request))
             .wrap(from_fn(span::in_span))
-            .wrap_fn(patience::bound)
+            .wrap_fn(body_limits::bound)
             .app_data(web::Data::new(bodies.clone()))
             .configure(|service| app.configure(service))
     })
@@ -307,15 +344,16 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
 pub fn serve_rest(rest: Rest, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
         ActixApp::new()
+            .wrap(from_fn(share_writes))
             .wrap(from_fn(span::in_span))
             .app_data(web::Data::new(rest.bodies.clone()))
             .app_data(web::Data::new(rest.clone()))
-            .wrap_fn(patience::bound)
+            .wrap_fn(body_limits::bound)
             .configure(rest::configure)
     })
 }
 
-/// Serves the authentication API alone, at `/`, within the budget of `bodies`; `traffic` counts its answers.
+/// Serves the auth API alone at `/`, within the budget of `bodies`; `traffic` counts its answers.
 pub fn serve_auth(
     auth: Arc<Auth>,
     bodies: Bodies,
@@ -328,7 +366,7 @@ pub fn serve_auth(
             .app_data(web::Data::new(traffic.clone()))
             .wrap(from_fn(admin::count))
             .wrap(from_fn(span::in_span))
-            .wrap_fn(patience::bound)
+            .wrap_fn(body_limits::bound)
             .app_data(web::Data::new(bodies.clone()))
             .configure(auth::configure(Arc::clone(&auth)))
     })
@@ -348,7 +386,7 @@ pub fn serve_storage(
             .app_data(web::Data::new(traffic.clone()))
             .wrap(from_fn(admin::count))
             .wrap(from_fn(span::in_span))
-            .wrap_fn(patience::bound)
+            .wrap_fn(body_limits::bound)
             .app_data(web::Data::new(bodies.clone()))
             .app_data(web::Data::new(storage.clone()))
             .configure(storage::configure)
@@ -367,7 +405,7 @@ pub fn serve_realtime(
             .app_data(web::Data::new(traffic.clone()))
             .wrap(from_fn(admin::count))
             .wrap(from_fn(span::in_span))
-            .wrap_fn(patience::bound)
+            .wrap_fn(body_limits::bound)
             .configure(realtime.clone().configure())
     })
 }
@@ -386,8 +424,8 @@ async fn health(pool: web::Data<Pool>, draining: web::Data<Draining>) -> HttpRes
     }
 }
 
-/// Answers each request's id in `X-Request-Id`, counts it and writes one access log line, which says the rest by the
-/// request's span.
+/// Sets `X-Request-Id` on each answer, counts it and writes one access log line. The request's context adds the other
+/// fields.
 async fn log_request(
     traffic: web::Data<Traffic>,
     audit: web::Data<Audit>,
@@ -402,6 +440,7 @@ async fn log_request(
         request.headers_mut().insert(X_REQUEST_ID, value);
     }
     let change = Change::of(&audit, &request);
+    let write = Write::of(&request);
     let begun = traffic.begin(request.path());
     let mut response = next.call(request).await?;
     if let Some(value) = value {
@@ -414,14 +453,82 @@ async fn log_request(
     if let Some(change) = change {
         change.note(&audit, status, &id);
     }
+    if let Some(write) = write {
+        write.share(status).await;
+    }
     if draining.has_begun() {
-        // The next request finds its way to another server.
+        // Makes the client open its next connection to another server.
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     Ok(response)
 }
 
-/// A request that may change something, of which the audit log wants to know if a service key made it.
+/// A request that may write, on a server with a read replica: its writer's later reads have to see it.
+struct Write {
+    rest: web::Data<Rest>,
+    is_rest: bool,
+    authorization: Option<HeaderValue>,
+    address: Option<IpAddr>,
+}
+
+impl Write {
+    fn of(request: &ServiceRequest) -> Option<Self> {
+        let rest = request.app_data::<web::Data<Rest>>()?;
+        rest.replica.as_ref()?;
+        let path = request.path();
+        let may_write = match *request.method() {
+            Method::OPTIONS => false,
+            // Links in mails sign people in, and what a function does is its own affair.
+            Method::GET | Method::HEAD => {
+                ["/auth/v1/verify", "/auth/v1/callback"].contains(&path) || path.starts_with("/functions/v1/")
+            }
+            _ => !path.starts_with("/realtime/v1/"),
+        };
+        may_write.then(|| Self {
+            rest: rest.clone(),
+            is_rest: path.starts_with("/rest/v1/"),
+            authorization: request.headers().get(AUTHORIZATION).cloned(),
+            address: match request.app_data::<web::Data<TrustedProxies>>() {
+                Some(proxies) => client_address(request.request(), proxies),
+                None => client_address(request.request(), &rest.live.settings().config.trusted_proxies),
+            },
+        })
+    }
+
+    async fn share(self, status: u16) {
+        let Some(replica) = &self.rest.replica else { return };
+        let context = context::current();
+        let role = context.as_ref().and_then(|context| context.role());
+        let is_anonymous = role.is_none_or(|role| self.rest.live.settings().is_anon(role));
+        // Others than the REST API commit nothing if they answer with an error; and then the token may be forged.
+        let has_written = status < 400 || (self.is_rest && status != 401);
+        let signed_in = context.as_ref().and_then(|context| context.user());
+        let user = match signed_in {
+            Some(user) => Some(String::from(user)),
+            None if has_written => {
+                self.authorization.as_ref().and_then(|value| unverified_subject(value.to_str().ok()?))
+            }
+            None => return,
+        };
+        let subject = Subject::named(user.as_deref(), role.unwrap_or_default(), is_anonymous);
+        replica.wrote(subject.unwrap_or_else(|| Subject::guest(self.address))).await;
+    }
+}
+
+/// Middleware of the REST API alone, which [`log_request`] contains.
+async fn share_writes(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let write = Write::of(&request).map(|write| Write { is_rest: true, ..write });
+    let response = next.call(request).await?;
+    if let Some(write) = write {
+        write.share(response.status().as_u16()).await;
+    }
+    Ok(response)
+}
+
+/// A request that may change something. It is recorded if it was made with a service key.
 struct Change {
     key: Option<HeaderValue>,
     method: Method,
@@ -432,7 +539,7 @@ struct Change {
 impl Change {
     fn of(audit: &Audit, request: &ServiceRequest) -> Option<Self> {
         let method = request.method();
-        // A message on a channel changes nothing that stays.
+        // A broadcast changes nothing permanent.
         if !audit.is_on()
             || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
             || request.path().starts_with("/realtime/v1/")
@@ -467,7 +574,7 @@ impl Change {
     }
 }
 
-/// The keys under which REST, functions and storage take the tokens of the authentication API.
+/// The keys with which REST, functions and storage verify the auth API's tokens.
 fn shared_jwt_secret(source: &Source, config: &ServerConfig) -> String {
     let reader = Reader::new(source);
     let key_id = reader.text_or(&["GOTRUE_JWT_KEY_ID"], "");
@@ -476,8 +583,8 @@ fn shared_jwt_secret(source: &Source, config: &ServerConfig) -> String {
     jwt::shared::jwt_secret(config.jwt_secret.reveal(), &key_id, keys, &config.accepted_keys)
 }
 
-/// Lays defaults under what is not set: names that two rooms know the same thing by, and in development the
-/// settings of `supabase start` with AidBridge's password rule.
+/// Sets defaults: aliases of settings that several modules use and, in development, the settings of `supabase start` with
+/// AidBridge's password rule.
 fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     let external = format!("{}/auth/v1", config.api_external_url);
     let (rest, auth) = (config.connections.rest.to_string(), config.connections.auth.to_string());
@@ -507,7 +614,7 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
             jwt::shared::beside_secret(DEVELOPMENT_JWT_SECRET, DEVELOPMENT_SIGNING_KEY),
         );
     }
-    // AidBridge writes the mails of signing in itself, in the reader's language, unless somebody wrote others.
+    // AidBridge writes the sign-in mails itself, in the reader's language, unless templates are configured.
     let has_own_mails = ["GOTRUE_MAILER_TEMPLATES_", "GOTRUE_MAILER_SUBJECTS_"]
         .iter()
         .any(|prefix| source.with_prefix(prefix).next().is_some());
@@ -520,7 +627,7 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     if !config.development {
         return;
     }
-    if config.listen.ip().is_loopback() {
+    if config.is_local() {
         source.set_default("S3_PROTOCOL_ACCESS_KEY_ID", DEVELOPMENT_S3_KEYS.0);
         source.set_default("S3_PROTOCOL_ACCESS_KEY_SECRET", DEVELOPMENT_S3_KEYS.1);
     }

@@ -9,30 +9,22 @@
 //! [`project`] reads a folder made for the Supabase CLI.
 //!
 //! Around the request path: [`admin`] reports health and metrics, [`audit`] records changes by administrators,
-//! [`embedded_pg`] runs PostgreSQL if no database is configured, [`migrate`] brings a database up to date, [`jobs`] runs
-//! what the database queues (HTTP requests, scheduled commands), [`backup`] makes and restores backups, [`cli`] holds
-//! the commands and [`telemetry`] the logs and traces.
+//! [`embedded_pg`] runs PostgreSQL if no database is configured, [`extensions`] holds the SQL of our own extensions,
+//! [`migrate`] brings a database up to date, [`jobs`] runs
+//! what the database queues (HTTP requests, scheduled commands), [`backup`] makes and restores backups, [`upgrade`] changes
+//! the major version of the embedded PostgreSQL, [`cli`] holds the commands and [`telemetry`] the logs and traces.
 //!
-//! The large APIs, and the modules that they share, are separate crates (`server/crates`), so that they compile in
-//! parallel. Their sources are in this folder, and every module has the same path in each crate: `crate::db` works in
-//! all of them.
+//! All but the commands are separate crates (`server/crates`), so that they compile in parallel, and `just up` can optimize
+//! those less that no request passes. Their sources are in this folder, and every module has the same path in each crate:
+//! `crate::db` works in all of them.
 
+pub use ferrobase_app::{admin, app, functions, gateway, telemetry, web};
 pub use ferrobase_auth::auth;
+pub use ferrobase_backup::{backup, upgrade};
 pub use ferrobase_foundation::{config, db, http, jwt, mail, schema_cache, secret, sms};
+pub use ferrobase_platform::{audit, embedded_pg, extensions, jobs, migrate, project};
 pub use ferrobase_realtime::realtime;
 pub use ferrobase_rest::rest;
 pub use ferrobase_storage::storage;
 
-pub mod admin;
-pub mod app;
-pub mod audit;
-pub mod backup;
 pub mod cli;
-pub mod embedded_pg;
-pub mod functions;
-pub mod gateway;
-pub mod jobs;
-pub mod migrate;
-pub mod project;
-pub mod telemetry;
-pub mod web;

@@ -5,19 +5,18 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A request makes some hundred small allocations, for which mimalloc takes a quarter of the instructions of glibc's, and half of
-/// those again where it is not asked to align. Huge pages are left off, which would double the resident memory of a server at
-/// rest.
+/// A request makes some hundred small allocations. mimalloc needs a quarter of glibc's instructions for them, and half of
+/// that without alignment requests. Huge pages are off, because they would double the resident memory of an idle server.
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
 struct Allocator;
 
-/// To this much `mi_malloc` aligns whatever the size.
+/// `mi_malloc` always guarantees this alignment.
 const ALIGNED_ANYWAY: usize = size_of::<usize>();
 
 #[allow(unsafe_code, reason = "an allocator is unsafe by its trait")]
-// SAFETY: every block comes from mimalloc and goes back to it; small alignments are what its plain functions guarantee.
+// SAFETY: every block is allocated and freed by mimalloc, whose plain functions guarantee small alignments.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

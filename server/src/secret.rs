@@ -11,7 +11,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The secret itself; for the one line that needs it.
+    /// The secret itself, for the one line that needs it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

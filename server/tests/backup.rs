@@ -1,5 +1,5 @@
-//! Backups of a server that works: rows and files that writers were told of come back, and agree; what is damaged, closed or
-//! in use is refused; a full disk or a kill leaves nothing.
+//! Backups of a running server: acknowledged rows and files are restored and match. Damaged, unreadable or busy targets
+//! are refused. A full disk or a kill leaves nothing behind.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,13 +12,13 @@ use chrono::{DateTime, Utc};
 use reqwest::{Client, Method};
 use serde_json::json;
 
-use crate::support::commands::{DEADLINE, House, killed_once, names, request, told};
+use crate::support::commands::{DEADLINE, House, killed_once, names, request, root, store_of_backups, to_store, told};
 
 fn object(name: &str) -> Vec<u8> {
     format!("the content of {name} ").repeat(400).into_bytes()
 }
 
-/// What was acknowledged, and when.
+/// Acknowledged writes, and when they were acknowledged.
 #[derive(Default)]
 struct Ledger {
     rows: Vec<(i32, DateTime<Utc>)>,
@@ -35,7 +35,7 @@ async fn write_rows(sql: tokio_postgres::Client, stop: Arc<AtomicBool>) -> Ledge
     ledger
 }
 
-/// Uploads, replaces and removes, so that files go while they are copied.
+/// Uploads, replaces and removes objects, so that files disappear while they are copied.
 async fn write_objects(http: Client, base: String, stop: Arc<AtomicBool>) -> Ledger {
     let mut ledger = Ledger::default();
     for number in 0.. {
@@ -58,11 +58,8 @@ async fn write_objects(http: Client, base: String, stop: Arc<AtomicBool>) -> Led
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
-    let root = tempfile::tempdir().expect("a folder");
-    // PostgreSQL's user passes through.
-    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
-    let _ = rustls::crypto::ring::default_provider().install_default();
+async fn acknowledged_writes_are_restored_with_their_files() {
+    let root = root();
     let http = Client::new();
     let mut house = House::new(root.path(), "data");
     house.serve(&http).await;
@@ -75,16 +72,14 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
 
     let backups = root.path().join("backups");
     let (to, key, other) = ("backups", "key.txt", "other.txt");
-    let (made, line) = house.run(&["backup", "key", key]);
-    assert!(made, "{line}");
-    let recipient = line.trim().strip_prefix("FERROBASE_BACKUP_RECIPIENT=").expect(&line).to_owned();
+    let recipient = house.backup_key();
     assert!(house.run(&["backup", "key", other]).0);
     assert!(!house.run(&["backup", "key", key]).0, "a key is never overwritten");
     let (made, text) = house.run(&["backup", "--to", to]);
     assert!(!made && text.contains("FERROBASE_BACKUP_RECIPIENT"), "never without a key: {text}");
     let backup = ["backup", "--to", to, "--recipient", &recipient];
 
-    // One that is killed is no backup, and the next one clears it away.
+    // A killed backup leaves no archive, and the next one removes its remains.
     let partial = || names(&backups).iter().any(|name| name.ends_with(".partial"));
     assert!(killed_once(house.command(&backup), partial).await);
     assert!(names(&backups).iter().all(|name| name.ends_with(".partial")) && partial());
@@ -110,7 +105,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     let given = archive.to_str().expect("text");
     assert_eq!(std::fs::metadata(&archive).expect("a file").permissions().mode() & 0o777, 0o600);
 
-    // Refused, each for its reason, before anything is written.
+    // Each refused for its reason before anything is written.
     let bytes = std::fs::read(&archive).expect("an archive");
     let damaged = |name: &str, bytes: &[u8]| std::fs::write(root.path().join(name), bytes).expect("a file");
     damaged("cut.age", &bytes[..bytes.len() / 2]);
@@ -130,7 +125,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     }
     assert!(!restored.data.join("db").exists() && !restored.data.join("storage").exists());
 
-    // Proved while the server works, and known to whoever looks after it.
+    // Verified while the server runs, and reported to the operator.
     let (_, text) = house.run(&["doctor"]);
     assert!(text.contains("none was ever proved"), "{text}");
     let (done, text) = house.run(&["backup", "verify", given, "--identity", key]);
@@ -146,7 +141,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     let (done, text) = house.run(&["restore", given, "--identity", key]);
     assert!(!done && text.contains("--replace"), "{text}");
 
-    // Killed in the middle: no database is there, and the next one is not in its way.
+    // Killed in the middle: no database is in place, and the next restore is not blocked.
     let staging = restored.data.join(".restoring/db/base");
     assert!(killed_once(restored.command(&["restore", given, "--identity", key]), || staging.exists()).await);
     assert!(!restored.data.join("db").exists());
@@ -170,7 +165,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     let lost: Vec<_> = objects.iter().filter(|(name, at)| *at < made_at && !known.contains(name)).collect();
     assert!(lost.is_empty(), "{lost:?}");
     assert!(known.iter().any(|name| name == "replaced"));
-    // Each row has its file, those too that were replaced or removed while they were copied.
+    // Every row has its file, including objects replaced or removed during the copy.
     for name in &known {
         let url = restored.url(&format!("/storage/v1/object/b/{name}"));
         let answer = request(&http, Method::GET, url).send().await.expect("an answer");
@@ -179,7 +174,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     }
     restored.stop();
 
-    // In the place of a database that is there, which is set aside.
+    // Replaces an existing database, which is moved aside.
     let (done, text) = house.run(&["restore", given, "--identity", key, "--replace"]);
     assert!(done && text.contains("the former database is in"), "{text}");
     let scheduled = root.path().join("scheduled");
@@ -194,7 +189,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     let count: i64 = house.sql().await.query_one(count, &[]).await.expect("rows").get(0);
     assert_eq!(count, there.len() as i64);
 
-    // By the schedule, and no more of them than are to be kept.
+    // Scheduled backups, and no more of them than should be kept.
     let archives = || names(&scheduled).into_iter().filter(|name| name.ends_with(".age")).collect::<Vec<_>>();
     let deadline = Instant::now() + DEADLINE;
     let mut seen = std::collections::BTreeSet::new();
@@ -207,7 +202,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     assert!(names(&scheduled).iter().all(|name| name.ends_with(".age")), "one under way is given up");
     house.settings.clear();
 
-    // A file that has changed under its row is backed up as it is, and found by the proof.
+    // A file that was changed behind its row is backed up as it is, and found by the verification.
     let versions = house.data.join("storage/b/replaced");
     for version in names(&versions) {
         let file = versions.join(version);
@@ -225,7 +220,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     full_disk(&house, root.path(), &recipient);
 }
 
-/// A disk of 1 MB, which is mounted for the command alone.
+/// A disk of 1 MB, mounted only for the command.
 fn full_disk(house: &House, root: &Path, recipient: &str) {
     let place = root.join("small");
     std::fs::create_dir(&place).expect("a folder");
@@ -251,50 +246,34 @@ fn full_disk(house: &House, root: &Path, recipient: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn backups_go_to_a_bucket_in_parts_and_come_back_from_there() {
-    let root = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
-    let _ = rustls::crypto::ring::default_provider().install_default();
+async fn backups_are_stored_in_a_bucket_and_restored_from_it() {
+    let root = root();
     let http = Client::new();
-    // Another server's S3 protocol is the store.
-    let mut store = House::new(root.path(), "store");
-    store.settings = vec![("UPLOAD_FILE_SIZE_LIMIT", (1_u64 << 30).to_string())];
-    store.serve(&http).await;
-    let bucket = request(&http, Method::POST, store.url("/storage/v1/bucket")).json(&json!({ "name": "backups" }));
-    assert_eq!(bucket.send().await.expect("an answer").status(), 200);
+    let store = store_of_backups(root.path(), &http).await;
     let lying = store.data.join("storage/backups/of/house");
 
     let mut house = House::new(root.path(), "data");
-    let (made, line) = house.run(&["backup", "key", "key.txt"]);
-    assert!(made, "{line}");
-    let access = ferrobase::config::DEVELOPMENT_S3_KEYS;
-    let settings = |house: &mut House, secret: &str| {
-        house.settings = vec![
-            ("FERROBASE_BACKUP_S3_ENDPOINT", store.url("/storage/v1/s3")),
-            ("FERROBASE_BACKUP_S3_REGION", "local".to_owned()),
-            ("FERROBASE_BACKUP_S3_FORCE_PATH_STYLE", "true".to_owned()),
-            ("FERROBASE_BACKUP_S3_ACCESS_KEY_ID", access.0.to_owned()),
-            ("FERROBASE_BACKUP_S3_SECRET_ACCESS_KEY", secret.to_owned()),
-            ("FERROBASE_BACKUP_TO", "s3://backups/of/house".to_owned()),
-            ("FERROBASE_BACKUP_RECIPIENT", line.trim().replace("FERROBASE_BACKUP_RECIPIENT=", "")),
-            ("FERROBASE_BACKUP_KEEP", "1".to_owned()),
-        ];
+    let recipient = house.backup_key();
+    let settings = |house: &mut House| {
+        house.settings = to_store(&store, &recipient);
+        house.settings.push(("FERROBASE_BACKUP_KEEP", "1".to_owned()));
     };
-    settings(&mut house, "no secret of theirs");
+    settings(&mut house);
+    house.settings.push(("FERROBASE_BACKUP_S3_SECRET_ACCESS_KEY", "no secret of theirs".to_owned()));
     let (made, text) = house.run(&["backup"]);
     assert!(!made && text.contains("s3://backups/of/house: "), "{text}");
     assert!(!text.contains("no secret of theirs"), "{text}");
-    settings(&mut house, access.1);
+    settings(&mut house);
     house.serve(&http).await;
     let sql = house.sql().await;
-    // So much that it goes in parts.
+    // Large enough to be uploaded in parts.
     sql.batch_execute(
         "create table public.ledger as select n, extensions.gen_random_bytes(1024) noise from generate_series(1, 24000) n",
     )
     .await
     .expect("a table");
 
-    // Killed with a part there already: no archive is.
+    // Killed after a part was stored: no archive exists.
     let parts = store.data.join("storage/.parts");
     assert!(killed_once(house.command(&["backup"]), || !names(&parts).is_empty()).await);
     assert_eq!(names(&lying), [""; 0]);
@@ -314,7 +293,7 @@ async fn backups_go_to_a_bucket_in_parts_and_come_back_from_there() {
     assert_eq!(left(), [""; 0]);
 
     let mut restored = House::new(root.path(), "restored");
-    settings(&mut restored, access.1);
+    settings(&mut restored);
     let (done, text) = restored.run(&["restore", &first, "--identity", "key.txt"]);
     assert!(done, "{text}");
     let (done, text) = restored.run(&["restore", "s3://backups/of/house/none.tar.gz.age", "--identity", "key.txt"]);

@@ -1,4 +1,4 @@
-//! Backups of a database that somebody else runs: a dump, its files, the proof, and the way back.
+//! Backups of an external database: a dump, its files, verification, and restoring.
 
 use std::path::Path;
 
@@ -6,24 +6,24 @@ use reqwest::{Client, Method};
 use serde_json::json;
 
 use crate::support::cluster::connect;
-use crate::support::commands::{House, killed_once, names, request};
+use crate::support::commands::{House, killed_once, names, request, root};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dump_of_a_database_elsewhere_comes_back_with_its_files() {
+async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres/client/bin/pg_dump");
     if !installed.exists() {
         eprintln!("not tried: there is no pg_dump (just pg-tools)");
         return;
     }
-    let root = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(root.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let root = root();
     let http = Client::new();
     let mut elsewhere = House::new(root.path(), "elsewhere");
     elsewhere.serve(&http).await;
     let sql = elsewhere.sql().await;
     sql.batch_execute(
         "create table public.ledger as select n, md5(n::text) noise from generate_series(1, 50000) n;
+         create function functions.mine() returns text language sql return 'mine';
+         create table public.notices (queued bigint default ferrobase.send_mail('a@x.example', 's', 't', 'h'));
          create role of_the_project nologin; grant select on public.ledger to of_the_project, anon",
     )
     .await
@@ -35,9 +35,7 @@ async fn a_dump_of_a_database_elsewhere_comes_back_with_its_files() {
 
     let url = |name: &str| format!("postgresql://supabase_admin:postgres@127.0.0.1:{}/{name}", elsewhere.ports[1]);
     let mut house = House::new(root.path(), "house");
-    let (made, line) = house.run(&["backup", "key", "key.txt"]);
-    assert!(made, "{line}");
-    let recipient = line.trim().replace("FERROBASE_BACKUP_RECIPIENT=", "");
+    let recipient = house.backup_key();
     let of = |database: &str, files: &Path| {
         vec![("DATABASE_URL", url(database)), ("FERROBASE_STORAGE_DIR", files.display().to_string())]
     };
@@ -46,7 +44,7 @@ async fn a_dump_of_a_database_elsewhere_comes_back_with_its_files() {
     let dumps = root.path().join("dumps");
     assert!(killed_once(house.command(&backup), || !names(&dumps).is_empty()).await);
     assert!(names(&dumps).iter().all(|name| name.ends_with(".partial")));
-    // A program that is too old, or that gives up.
+    // A program that is too old, or that fails.
     house.settings.push(("FERROBASE_PG_TOOLS", root.path().display().to_string()));
     let (done, text) = house.run(&backup);
     assert!(!done && text.contains("pg_dump of PostgreSQL"), "{text}");
@@ -63,7 +61,10 @@ async fn a_dump_of_a_database_elsewhere_comes_back_with_its_files() {
     let (done, text) = house.run(&["backup", "verify", &archive, "--identity", "key.txt"]);
     assert!(done && text.contains("proved: all of it came back"), "{text}");
 
-    // Refused, each for its reason.
+    let (done, text) = house.run(&["backup", "verify", &archive, "--identity", "key.txt", "--to", "latest"]);
+    assert!(!done && text.contains("its provider"), "{text}");
+
+    // Each refused for its reason.
     let restore = |house: &House, more: &[&str]| {
         house.run(&[&["restore", archive.as_str(), "--identity", "key.txt"], more].concat())
     };
@@ -90,6 +91,10 @@ async fn a_dump_of_a_database_elsewhere_comes_back_with_its_files() {
     assert_eq!(other.query_one(count, &[]).await.expect("rows").get::<_, i64>(0), 50_000);
     let right = "select has_table_privilege('of_the_project', 'public.ledger', 'select')";
     assert!(other.query_one(right, &[]).await.expect("a right").get::<_, bool>(0));
+    // A dump has neither the schema nor the function that these need.
+    let needed = "select functions.mine(), (select count(*) from information_schema.columns where column_default like '%send_mail%')";
+    let row = other.query_one(needed, &[]).await.expect("a project's own");
+    assert_eq!((row.get(0), row.get::<_, i64>(1)), ("mine", 1));
     let version = "select version from storage.objects where name = 'letter'";
     let version: String = other.query_one(version, &[]).await.expect("a row").get(0);
     let file = files.join("b/letter").join(version);

@@ -1,4 +1,4 @@
-//! The embedded PostgreSQL: starts, restarts after every kind of sudden end, and says clearly why it cannot.
+//! The embedded PostgreSQL: startup, recovery after every kind of abrupt end, and clear errors if it cannot start.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use ferrobase::migrate::{self, GivenUrls};
 use rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::NoTls;
 
-/// A temporary directory, removed at the end.
+/// A temporary directory, removed when dropped.
 struct Root(PathBuf);
 
 impl Root {
@@ -60,7 +60,7 @@ fn assert_closed(running: &EmbeddedPostgres) {
     let metadata = |path: &Path| std::fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let (db, root) = (&running.cluster, running.cluster.parent().expect("a root"));
     let (top, cluster) = (metadata(root), metadata(db));
-    // The user who is not us passes through by its group.
+    // A different PostgreSQL user enters by its group.
     let expected = if top.uid() == cluster.uid() { 0o700 } else { 0o710 };
     assert_eq!(top.mode() & 0o7777, expected, "{}", root.display());
     assert!(expected == 0o700 || top.gid() == cluster.gid());
@@ -70,9 +70,9 @@ fn assert_closed(running: &EmbeddedPostgres) {
 }
 
 #[tokio::test]
-async fn a_cluster_is_made_once_with_the_promised_properties_and_keeps_its_data() {
+async fn a_cluster_is_created_once_with_its_properties_and_keeps_its_data() {
     let root = Root::new("once");
-    // As an older server left them.
+    // The modes of an older server.
     set_mode(&root.0, 0o755);
     std::fs::write(root.0.join("postgres.log"), "").expect("a log");
     set_mode(&root.0.join("postgres.log"), 0o644);
@@ -103,7 +103,7 @@ async fn a_cluster_is_made_once_with_the_promised_properties_and_keeps_its_data(
 }
 
 #[tokio::test]
-async fn a_killed_postmaster_is_started_again_with_everything_committed() {
+async fn a_killed_postmaster_is_restarted_with_all_commits() {
     let root = Root::new("killed");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     query(&running.url, "create table t as select 7 as n").await.expect("write");
@@ -121,12 +121,12 @@ async fn a_killed_postmaster_is_started_again_with_everything_committed() {
 }
 
 #[tokio::test]
-async fn a_postmaster_that_outlived_its_server_is_taken_over() {
+async fn a_postmaster_that_outlived_its_server_is_replaced() {
     let root = Root::new("orphan");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     query(&running.url, "create table t as select 9 as n").await.expect("write");
     let orphan = postmaster(&running.cluster);
-    // What `kill -9` of the server leaves: no handle, no lock, the postmaster alive.
+    // The state after `kill -9` of the server: no handle, no lock, the postmaster alive.
     let port = running.port;
     let root_path = root.0.clone();
     running.abandon();
@@ -137,17 +137,17 @@ async fn a_postmaster_that_outlived_its_server_is_taken_over() {
     next.stop().await;
 }
 
-/// Found where the first process of a container collects no orphans: the killed postmaster stayed in the process table.
+/// Regression, in a container whose first process reaps no orphans: the killed postmaster stayed in the process table.
 #[tokio::test]
-async fn a_stale_socket_lock_of_a_process_that_is_still_listed_is_no_obstacle() {
+async fn a_stale_socket_lock_of_a_listed_process_does_not_block_startup() {
     let root = Root::new("socket");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     let (port, cluster) = (running.port, running.cluster.clone());
     running.stop().await;
-    // Another postmaster of the same user stands for the process that will not go away.
+    // Another postmaster of the same user stands in for the process that stays listed.
     let other_root = Root::new("socket-other");
     let other = EmbeddedPostgres::start(&other_root.options()).await.expect("another cluster");
-    // Beside the cluster, wherever that is: below a private home it moved.
+    // Beside the cluster, which may have been moved out of a private home.
     let run = cluster.parent().expect("a folder").join("run");
     let lock = run.join(format!(".s.PGSQL.{port}.lock"));
     let text = format!("{}\n{}\n0\n{port}\n{}\n\n", postmaster(&other.cluster), cluster.display(), run.display());
@@ -159,12 +159,12 @@ async fn a_stale_socket_lock_of_a_process_that_is_still_listed_is_no_obstacle() 
 }
 
 #[tokio::test]
-async fn a_stale_pid_file_whose_number_is_somebody_elses_is_no_obstacle() {
+async fn a_stale_pid_file_with_a_reused_pid_does_not_block_startup() {
     let root = Root::new("stale");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     let cluster = running.cluster.clone();
     running.stop().await;
-    // Our own process id: alive, and no postmaster.
+    // Our own process id: alive, but no postmaster.
     std::fs::write(cluster.join("postmaster.pid"), format!("{}\n{}\n", std::process::id(), cluster.display()))
         .expect("a stale pid file");
     let next = EmbeddedPostgres::start(&root.options()).await.expect("start over a stale pid file");
@@ -172,7 +172,7 @@ async fn a_stale_pid_file_whose_number_is_somebody_elses_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn a_second_server_on_the_same_cluster_and_a_taken_port_are_named() {
+async fn a_second_server_and_a_port_in_use_are_reported() {
     let root = Root::new("taken");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     let again = EmbeddedPostgres::start(&root.options()).await.expect_err("in use");
@@ -188,7 +188,7 @@ async fn a_second_server_on_the_same_cluster_and_a_taken_port_are_named() {
 }
 
 #[tokio::test]
-async fn a_cluster_of_another_major_version_is_left_alone_and_named() {
+async fn a_cluster_of_another_major_version_is_refused_unchanged() {
     let root = Root::new("major");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     let version = running.cluster.join("PG_VERSION");
@@ -200,7 +200,7 @@ async fn a_cluster_of_another_major_version_is_left_alone_and_named() {
 }
 
 #[tokio::test]
-async fn an_interrupted_creation_leaves_nothing_in_the_way() {
+async fn an_interrupted_creation_does_not_block_the_next() {
     let root = Root::new("partial");
     let before = EmbeddedPostgres::start(&root.options()).await.expect("start");
     let cluster = before.cluster.clone();
@@ -213,9 +213,10 @@ async fn an_interrupted_creation_leaves_nothing_in_the_way() {
     running.stop().await;
 }
 
-/// Found when the server was killed in its very first start: `initdb` went on, and the next start met its files.
+/// Regression: when the server was killed during its very first start, `initdb` continued, and the next start found its
+/// files.
 #[tokio::test]
-async fn a_creation_that_outlived_its_server_is_ended() {
+async fn an_initdb_that_outlived_its_server_is_ended() {
     let root = Root::new("orphaned-creation");
     let canonical = std::fs::canonicalize(&root.0).expect("a folder");
     let partial = canonical.join("db.partial-1");
@@ -234,9 +235,9 @@ async fn a_creation_that_outlived_its_server_is_ended() {
     running.stop().await;
 }
 
-/// Functions of a project, and other people of the machine, must not find the way in through a password that everybody knows.
+/// Functions of a project and other users of the machine must not get in with a well-known password.
 #[tokio::test]
-async fn both_passwords_are_private_where_that_is_asked_for() {
+async fn both_passwords_are_private_if_configured() {
     let root = Root::new("private");
     let options = |passwords| EmbeddedOptions { passwords, ..root.options() };
     let secret = |url: &str| url.split('@').next().map(str::to_owned);
@@ -265,7 +266,7 @@ async fn both_passwords_are_private_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn below_a_private_home_the_cluster_moves_only_where_its_user_cannot_enter() {
+async fn a_cluster_below_a_private_home_moves_only_if_its_user_cannot_enter() {
     let home = Root::new("home");
     std::fs::set_permissions(&home.0, std::fs::Permissions::from_mode(0o700)).expect("mode");
     let data_root = home.0.join("checkout/.ferrobase");
@@ -292,7 +293,7 @@ async fn below_a_private_home_the_cluster_moves_only_where_its_user_cannot_enter
     }
 }
 
-/// A connection as our server makes it, and whether it is encrypted.
+/// Connects as our server does. Returns whether the connection is encrypted.
 async fn is_encrypted(url: &str) -> Result<bool, String> {
     let client = db::connect_client(&url.parse().expect("a url")).await.map_err(|error| error.to_string())?;
     let sql = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
@@ -300,7 +301,7 @@ async fn is_encrypted(url: &str) -> Result<bool, String> {
 }
 
 #[tokio::test]
-async fn encryption_is_there_for_whoever_asks_with_a_certificate_that_stays() {
+async fn encryption_is_offered_with_a_permanent_certificate() {
     let root = Root::new("encrypted");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     let asked = format!("{}?sslmode=require", running.url);
@@ -313,12 +314,12 @@ async fn encryption_is_there_for_whoever_asks_with_a_certificate_that_stays() {
     running.stop().await;
     let again = EmbeddedPostgres::start(&root.options()).await.expect("second start");
     assert_eq!((read("server.key"), read("server.crt")), (key, certificate));
-    // A cluster of before.
+    // A cluster from before certificates.
     std::fs::remove_file(cluster.join("server.crt")).expect("a file");
     again.stop().await;
     let renewed = EmbeddedPostgres::start(&root.options()).await.expect("third start");
     assert_eq!(is_encrypted(&format!("{}?sslmode=require", renewed.url)).await, Ok(true));
-    // The certificate names the addresses that the server listens at.
+    // The certificate names the addresses on which the server listens.
     let trusted = rustls::pki_types::CertificateDer::from_pem_file(cluster.join("server.crt")).expect("pem");
     let mut roots = rustls::RootCertStore::empty();
     roots.add(trusted).expect("a certificate");
@@ -338,7 +339,7 @@ async fn encryption_is_there_for_whoever_asks_with_a_certificate_that_stays() {
 }
 
 #[tokio::test]
-async fn binaries_without_tls_serve_without_it() {
+async fn binaries_without_tls_serve_unencrypted() {
     let root = Root::new("no-tls");
     let ours = ferrobase::embedded_pg::Binaries::find(None).expect("binaries").dir;
     let bin_dir = root.0.join("bin");
@@ -361,7 +362,7 @@ async fn binaries_without_tls_serve_without_it() {
 }
 
 #[tokio::test]
-async fn logins_of_a_local_stack_take_its_password_and_lose_it_in_production() {
+async fn local_stack_passwords_are_dropped_in_production() {
     let root = Root::new("local");
     let roles = [
         "authenticator",

@@ -1,15 +1,15 @@
-//! Architecture rules: which module may import which, no import cycles between files, and every file says what it is
-//! for.
+//! Architecture rules: which module may import which, no import cycles between files, and a module comment in every
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Each room and the rooms it may import, beside itself. The APIs (auth, rest, storage, functions, realtime, web) never import
-/// one another: what two of them need lies below them.
-const ROOMS: [(&str, &[&str]); 25] = [
+/// Each module and the modules that it may import. The APIs (auth, rest, storage, functions, realtime, web) never
+/// import one another; shared code belongs in a lower module.
+const ROOMS: [(&str, &[&str]); 27] = [
     ("secret", &[]),
     ("jwt", &["secret"]),
-    ("config", &["jwt", "secret"]), // keys and the role's path are read into their types
+    ("config", &["jwt", "secret"]), // for the types of keys and of the role claim's path
     ("http", &["config"]),
     ("db", &["config", "http", "jwt"]),
     ("mail", &["config", "http", "jwt", "db"]),
@@ -22,13 +22,15 @@ const ROOMS: [(&str, &[&str]); 25] = [
     ("realtime", &["config", "http", "jwt", "db"]),
     ("web", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
     ("gateway", &["config", "http", "jwt"]),
-    ("embedded_pg", &[]),
+    ("extensions", &[]),
+    ("embedded_pg", &["extensions"]),
     ("project", &["config"]),
     ("jobs", &["db", "http"]),
     ("audit", &["db", "http"]),
-    ("migrate", &["config", "db"]),
+    ("migrate", &["config", "db", "extensions"]),
     ("telemetry", &["config", "http"]),
     ("backup", &["config", "db", "embedded_pg", "http", "storage"]),
+    ("upgrade", &["backup", "embedded_pg", "migrate"]),
     (
         "admin",
         &[
@@ -93,6 +95,7 @@ const ROOMS: [(&str, &[&str]); 25] = [
             "sms",
             "storage",
             "telemetry",
+            "upgrade",
         ],
     ),
 ];
@@ -115,7 +118,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     paths.iter().map(|path| (inside(path), std::fs::read_to_string(path).expect("a source file"))).collect()
 }
 
-/// The rooms that code names by `crate::…`; comments may point anywhere.
+/// The modules that code names as `crate::…`, ignoring comments.
 fn imports(text: &str) -> Vec<&str> {
     text.lines()
         .filter(|line| !line.trim_start().starts_with("//"))
@@ -125,7 +128,7 @@ fn imports(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn imports_go_one_way_and_no_api_imports_another() {
+fn imports_go_in_one_direction_and_no_api_imports_another() {
     let mut astray = Vec::new();
     for (path, text) in sources() {
         let room = path.iter().next().expect("a name").to_string_lossy().trim_end_matches(".rs").to_owned();
@@ -141,25 +144,25 @@ fn imports_go_one_way_and_no_api_imports_another() {
 }
 
 #[test]
-fn an_import_is_found_wherever_it_stands_and_a_comment_is_none() {
+fn imports_are_found_everywhere_except_in_comments() {
     let text = "use crate::auth::Auth;\n//! [`crate::web`]\nlet a: crate::db::Pool = crate::rest::x();";
     assert_eq!(imports(text), ["auth", "db", "rest"]);
 }
 
 #[test]
-fn every_file_says_what_it_is_for() {
+fn every_file_has_a_module_comment() {
     let silent = sources().into_iter().filter(|(_, text)| !text.starts_with("//!"));
     let silent: Vec<_> = silent.map(|(path, _)| path).collect();
     assert!(silent.is_empty(), "{silent:#?}");
 }
 
-/// The code of a file: no comments, no unit tests.
+/// The code of a file, without comments and unit tests.
 fn code_of(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The branches of `a, b::{c, d}` at its outermost commas.
+/// The branches of `a, b::{c, d}`, split at the outermost commas.
 fn branches(tree: &str) -> Vec<&str> {
     let (mut depth, mut start, mut found) = (0, 0, Vec::new());
     for (at, c) in tree.char_indices() {
@@ -177,7 +180,7 @@ fn branches(tree: &str) -> Vec<&str> {
     found
 }
 
-/// Every path that a `use` names: `a::{b, c::d}` is `a::b` and `a::c::d`.
+/// Every path in a `use`: `a::{b, c::d}` is `a::b` and `a::c::d`.
 fn spread(tree: &str) -> Vec<String> {
     let tree = tree.trim();
     match tree.split_once('{') {
@@ -189,7 +192,7 @@ fn spread(tree: &str) -> Vec<String> {
     }
 }
 
-/// Every path from the crate or from where it stands that code names, in a `use` or in passing.
+/// Every path in code that begins at the crate or is relative, in a `use` or inline.
 fn paths(code: &str) -> Vec<String> {
     let (mut found, mut passing, mut end) = (Vec::new(), String::new(), 0);
     for (at, word) in code.match_indices("use ") {
@@ -207,7 +210,7 @@ fn paths(code: &str) -> Vec<String> {
     found
 }
 
-/// The modules that are files of their own, by their path; and whether others lie below them.
+/// The modules with their files.
 type Modules = BTreeMap<Vec<String>, String>;
 
 fn modules(sources: Vec<(PathBuf, String)>) -> Modules {
@@ -222,7 +225,7 @@ fn modules(sources: Vec<(PathBuf, String)>) -> Modules {
     sources.into_iter().map(|(path, text)| (name_of(&path), code_of(&text))).collect()
 }
 
-/// The file that `path` leads to from within `from`.
+/// The module that `path` leads to from within `from`.
 fn lead(modules: &Modules, from: &[String], path: &str) -> Option<Vec<String>> {
     let mut parts = path.split("::").filter(|part| !part.is_empty()).peekable();
     let mut at = from.to_vec();
@@ -247,7 +250,8 @@ fn lead(modules: &Modules, from: &[String], path: &str) -> Option<Vec<String>> {
     (at != from && modules.contains_key(&at)).then_some(at)
 }
 
-/// The circles among files. A folder's `mod.rs` is no part of one: it holds what its files share, and names them.
+/// The import cycles between files. A folder's `mod.rs` is never part of one, because it declares its files and holds
+/// what they share.
 fn circles(modules: &Modules) -> Vec<String> {
     let is_folder = |name: &[String]| modules.keys().any(|other| other.len() > name.len() && other.starts_with(name));
     let files: BTreeSet<&Vec<String>> = modules.keys().filter(|name| !is_folder(name)).collect();
@@ -260,7 +264,7 @@ fn circles(modules: &Modules) -> Vec<String> {
     let mut found = Vec::new();
     let mut done = BTreeSet::new();
     for start in &files {
-        // The way there, and which of the next ones are still to be seen.
+        // The current path, and the next import to visit of each module on it.
         let mut way: Vec<(&Vec<String>, usize)> = vec![(start, 0)];
         while let Some((name, seen)) = way.last_mut() {
             let next = edges[*name].get(*seen).copied();
@@ -285,13 +289,13 @@ fn circles(modules: &Modules) -> Vec<String> {
 }
 
 #[test]
-fn no_files_import_each_other_in_a_circle() {
+fn files_have_no_import_cycles() {
     let found = circles(&modules(sources()));
     assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]
-fn a_circle_is_found_however_its_paths_are_written() {
+fn cycles_are_found_for_all_forms_of_paths() {
     let file = |name: &str, text: &str| (PathBuf::from(name), text.to_owned());
     let around = |second: &str| {
         let files = vec![

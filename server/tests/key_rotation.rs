@@ -1,21 +1,20 @@
-//! Keys are rotated under people who are signed in: a server in production, started anew with what `keys rotate` has written.
+//! Keys are rotated while people are signed in: a production server, restarted with the output of `keys rotate`.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
 use crate::support::cluster::{Database, Template, connect};
-use crate::support::commands::{House, told};
+use crate::support::commands::{House, root, told};
 
-/// What somebody who is signed in holds.
+/// The credentials of a signed-in user.
 struct Held {
     anon: String,
     service: String,
     access: String,
     refresh: String,
-    /// A link to a file, as it was mailed.
+    /// A link to a file, as sent by mail.
     link: String,
 }
 
@@ -27,7 +26,7 @@ fn value(file: &Path, name: &str) -> String {
     settings_of(file).into_iter().find(|(found, _)| found == name).expect(name).1
 }
 
-/// Starts the server as an operator does: in production, with the settings of the file.
+/// Starts the server as an operator does: in production, with the settings file.
 async fn serve(house: &mut House, file: &Path, http: &Client) {
     house.settings = vec![
         ("FERROBASE_DEV", "false".to_owned()),
@@ -62,7 +61,7 @@ async fn sign_up(house: &House, http: &Client, file: &Path) -> Held {
     Held { anon, service, access: text("access_token"), refresh: text("refresh_token"), link }
 }
 
-/// What each API says to what was held before.
+/// The status of each API for the credentials issued before.
 async fn answers(house: &House, http: &Client, held: &Held) -> Vec<(&'static str, u16)> {
     let user = ask(http.get(house.url("/auth/v1/user")), &held.anon, &held.access).await.0;
     let rows = ask(http.get(house.url("/rest/v1/")), &held.anon, &held.access).await.0;
@@ -77,9 +76,7 @@ async fn answers(house: &House, http: &Client, held: &Held) -> Vec<(&'static str
 
 #[tokio::test(flavor = "multi_thread")]
 async fn people_stay_signed_in_while_keys_and_passwords_are_rotated() {
-    let root = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let root = root();
     let http = Client::new();
     let mut house = House::new(root.path(), "data");
     let file = root.path().join("keys.env");
@@ -93,7 +90,8 @@ async fn people_stay_signed_in_while_keys_and_passwords_are_rotated() {
     let all = answers(&house, &http, &held).await;
     assert!(all.iter().all(|(_, status)| *status == 200), "{all:?}");
 
-    // While it runs, a new key pair signs from the next start on; the passwords of the database change with it.
+    // While it runs, prepares a new key pair that signs from the next start on; the database passwords change at the
+    // same time.
     let before = value(&file, "JWT_SECRET");
     let (done, text) = house.run(&["keys", "rotate", "--write", given, "--signing-key"]);
     assert!(done && text.contains("start all servers with these settings"), "{text}");
@@ -121,7 +119,7 @@ async fn people_stay_signed_in_while_keys_and_passwords_are_rotated() {
     let renewed = Held { anon, service: value(&file, "SERVICE_ROLE_KEY"), access, refresh, link: held.link.clone() };
     assert_eq!(answers(&house, &http, &renewed).await, all);
 
-    // Others know the keys: nothing of them is accepted, and the session goes on at its refresh.
+    // The keys have leaked: nothing signed with them is accepted, but the session can be refreshed.
     let (done, text) = house.run(&["keys", "rotate", "--write", given, "--leaked"]);
     assert!(done, "{text}");
     let (done, text) = house.run(&["keys", "drop", "--write", given, "--all"]);
@@ -141,7 +139,7 @@ async fn people_stay_signed_in_while_keys_and_passwords_are_rotated() {
 }
 
 #[tokio::test]
-async fn the_password_of_a_database_elsewhere_is_in_force_and_in_the_file_or_neither() {
+async fn an_external_databases_password_changes_together_with_the_file() {
     let root = tempfile::tempdir().expect("a folder");
     let house = House::new(root.path(), "data");
     let database = Database::new(Template::Platform).await;
@@ -163,7 +161,7 @@ async fn the_password_of_a_database_elsewhere_is_in_force_and_in_the_file_or_nei
     connect(&value(&file, "DATABASE_URL")).await;
     assert!(tokio_postgres::connect(url.as_str(), tokio_postgres::NoTls).await.is_err(), "the former one is refused");
 
-    // Killed after the database took it, before the file did.
+    // Killed after the database changed the password, before the file was replaced.
     std::fs::rename(&file, &next).expect("renamed");
     std::fs::write(&file, format!("DATABASE_URL={url}\nPOSTGRES_PASSWORD=former\nOTHER=1\n")).expect("written");
     let (done, text) = rotate();
@@ -171,7 +169,7 @@ async fn the_password_of_a_database_elsewhere_is_in_force_and_in_the_file_or_nei
     assert_eq!(value(&file, "POSTGRES_PASSWORD"), new);
     assert!(!next.exists());
 
-    // Killed before: what was prepared is of no use, and another one takes its place.
+    // Killed before the database changed it: the staged file is useless and gets replaced.
     std::fs::write(&next, "DATABASE_URL=postgresql://nobody@127.0.0.1:1/x\n").expect("written");
     let (done, text) = rotate();
     assert!(done && value(&file, "POSTGRES_PASSWORD") != new, "{text}");

@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ferrobase::db::{Pool, PoolOptions};
+use ferrobase::mail::inbox::Receiver;
 use ferrobase::mail::outbox::Channel;
 use ferrobase::mail::{FromAddress, MailError, Memory, Message, Sender, Smtp, SmtpConfig, inbox, outbox};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 
 use crate::support::cluster::{Database, Template, connect};
 use crate::support::outside::mail_server;
@@ -48,7 +51,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 const SEND: &str =
     "select ferrobase.send_mail('ada@example.org', 'Hello', 'text', '<p>html</p>', '{\"X-Kind\": \"t\"}')";
 
-/// Takes every message and never says whether it has arrived.
+/// Accepts every message but never confirms it.
 struct Silent;
 
 impl Sender for Silent {
@@ -58,26 +61,26 @@ impl Sender for Silent {
 }
 
 #[tokio::test]
-async fn a_mail_server_that_says_nothing_holds_neither_connections_nor_rows_nor_the_end() {
+async fn a_silent_mail_server_blocks_neither_connections_nor_rows_nor_shutdown() {
     let db = Fixture::new().await;
     let pool = Pool::new(&db.service_url, &PoolOptions { size: 1, ..PoolOptions::default() }).expect("pool");
     for _ in 0..5 {
         db.run(SEND).await;
     }
     let outbox = outbox::spawn(pool.clone(), db.service_url.clone(), Arc::new(Silent), Channel::Mail);
-    let due = "select count(*) from ferrobase.outbox where next_attempt_at <= now()";
+    let due = "select count(*) from _supavisor.outbox where next_attempt_at <= now()";
     until("four are being sent", async || db.number(due).await == 1).await;
     assert!(pool.lease().await.is_ok(), "the only connection is free");
-    db.run("begin; set local lock_timeout = '1s'; select 1 from ferrobase.outbox for update; commit").await;
+    db.run("begin; set local lock_timeout = '1s'; select 1 from _supavisor.outbox for update; commit").await;
     let started = Instant::now();
     outbox.stop().await;
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
     assert_eq!(db.number(due).await, 5, "they are for the next start");
-    assert_eq!(db.number("select max(attempts)::bigint from ferrobase.outbox").await, 0, "and were not refused");
+    assert_eq!(db.number("select max(attempts)::bigint from _supavisor.outbox").await, 0, "and were not refused");
 }
 
 #[tokio::test]
-async fn a_conversation_with_a_mail_server_has_an_end() {
+async fn an_smtp_conversation_times_out() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("address").port();
     tokio::spawn(async move {
@@ -98,7 +101,7 @@ async fn a_conversation_with_a_mail_server_has_an_end() {
 }
 
 #[tokio::test]
-async fn a_mail_leaves_after_commit_and_never_after_rollback() {
+async fn mail_is_sent_after_commit_and_never_after_rollback() {
     let db = Fixture::new().await;
     let sent = Memory::default();
     let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
@@ -113,7 +116,7 @@ async fn a_mail_leaves_after_commit_and_never_after_rollback() {
         headers: vec![("X-Kind".to_owned(), "t".to_owned())],
     };
     assert_eq!(sent.messages(), [expected]);
-    until("the outbox is empty", async || db.number("select count(*) from ferrobase.outbox").await == 0).await;
+    until("the outbox is empty", async || db.number("select count(*) from _supavisor.outbox").await == 0).await;
     outbox.stop().await;
 }
 
@@ -134,21 +137,21 @@ impl Sender for Flaky {
 }
 
 #[tokio::test]
-async fn a_refused_mail_is_tried_again_also_by_the_next_server() {
+async fn a_refused_mail_is_retried_even_by_another_server() {
     let db = Fixture::new().await;
     db.run(SEND).await;
     let flaky = Flaky { refusals: AtomicU32::new(1), taken: Memory::default() };
     assert!(outbox::deliver_next(&db.pool, &flaky, Channel::Mail).await.expect("first try"));
     assert!(!outbox::deliver_next(&db.pool, &flaky, Channel::Mail).await.expect("not due yet"), "a retry waits");
-    assert_eq!(db.number("select attempts::bigint from ferrobase.outbox where last_error like '%try later'").await, 1);
-    // Another server takes over where this one stopped.
+    assert_eq!(db.number("select attempts::bigint from _supavisor.outbox where last_error like '%try later'").await, 1);
+    // Another server continues where this one stopped.
     let sent = Memory::default();
     let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
     until("the retry is delivered", async || sent.messages().len() == 1).await;
     outbox.stop().await;
 }
 
-/// Never done with the mail to `stuck@…`, and refuses one with words that no text column takes.
+/// Hangs on mail to `stuck@…`, and refuses one with text that a text column cannot store.
 struct Tarpit {
     taken: Memory,
 }
@@ -164,7 +167,7 @@ impl Sender for Tarpit {
 }
 
 #[tokio::test]
-async fn a_mail_that_hangs_and_one_that_is_refused_in_strange_words_hold_up_no_other() {
+async fn hanging_and_oddly_refused_mails_do_not_block_others() {
     let db = Fixture::new().await;
     let sent = Memory::default();
     let outbox =
@@ -174,15 +177,15 @@ async fn a_mail_that_hangs_and_one_that_is_refused_in_strange_words_hold_up_no_o
     )
     .await;
     until("the refusal is written down", async || {
-        db.number("select count(*) from ferrobase.outbox where last_error like '%550%'").await == 1
+        db.number("select count(*) from _supavisor.outbox where last_error like '%550%'").await == 1
     })
     .await;
-    // Found with a mail server that stopped answering: what was queued next waited for the time-out.
+    // Regression with a mail server that stopped answering: mail queued later waited for the timeout.
     for number in 1..=3 {
         db.run(SEND).await;
         until("the next mail is delivered", async || sent.messages().len() == number).await;
     }
-    // The stuck one is not waited for: dropping the runtime is what a `kill -9` would do.
+    // The stuck delivery is not awaited: dropping the runtime has the effect of `kill -9`.
     drop(outbox);
 }
 
@@ -191,39 +194,39 @@ async fn two_servers_send_each_mail_once() {
     let db = Fixture::new().await;
     db.run(&format!("select count(m) from generate_series(1, 40) as n, lateral ({SEND}) as m")).await;
     db.run(
-        "insert into ferrobase.outbox (recipient, subject, body_text, body_html)
+        "insert into _supavisor.outbox (recipient, subject, body_text, body_html)
             select 'n' || n || '@x.example', 's', 't', 'h' from generate_series(1, 40) as n",
     )
     .await;
-    let before = db.number("select count(*) from ferrobase.outbox").await;
+    let before = db.number("select count(*) from _supavisor.outbox").await;
     let sent = Memory::default();
     let one = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
     let two = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
-    until("everything is sent", async || db.number("select count(*) from ferrobase.outbox").await == 0).await;
+    until("everything is sent", async || db.number("select count(*) from _supavisor.outbox").await == 0).await;
     one.stop().await;
     two.stop().await;
     assert_eq!(i64::try_from(sent.messages().len()).expect("a count"), before);
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_given_up_and_kept_for_a_person_to_see() {
+async fn mail_to_an_invalid_address_is_given_up_and_kept() {
     let db = Fixture::new().await;
     db.run("select ferrobase.send_mail('nobody', 's', 't', 'h')").await;
     let (port, _received) = mail_server("250 ok").await;
     assert!(outbox::deliver_next(&db.pool, &smtp(port), Channel::Mail).await.expect("a try"));
-    assert_eq!(db.number("select count(*) from ferrobase.outbox where failed_at is not null").await, 1);
+    assert_eq!(db.number("select count(*) from _supavisor.outbox where failed_at is not null").await, 1);
 }
 
 #[tokio::test]
-async fn what_a_mail_server_refuses_for_good_is_given_up_and_the_rest_tried_again() {
+async fn permanent_refusals_are_given_up_and_others_retried() {
     let db = Fixture::new().await;
     for (answer, given_up) in
         [("450 4.2.1 busy", 0), ("530 5.7.0 sign in first", 0), ("550 5.1.1 nobody of this name", 1)]
     {
-        db.run(&format!("delete from ferrobase.outbox; {SEND}")).await;
+        db.run(&format!("delete from _supavisor.outbox; {SEND}")).await;
         let (port, _received) = mail_server(answer).await;
         assert!(outbox::deliver_next(&db.pool, &smtp(port), Channel::Mail).await.expect("a try"));
-        let tried = "select count(*) from ferrobase.outbox where attempts = 1";
+        let tried = "select count(*) from _supavisor.outbox where attempts = 1";
         assert_eq!(db.number(tried).await, 1, "{answer}");
         assert_eq!(db.number(&format!("{tried} and failed_at is not null")).await, given_up, "{answer}");
     }
@@ -235,7 +238,7 @@ fn smtp(port: u16) -> Smtp {
 }
 
 #[tokio::test]
-async fn smtp_hands_the_mail_to_the_server() {
+async fn mail_is_sent_over_smtp() {
     let (port, mut received) = mail_server("250 ok").await;
     let message = Message {
         to: "ada@example.org".to_owned(),
@@ -252,8 +255,8 @@ async fn smtp_hands_the_mail_to_the_server() {
 }
 
 #[actix_web::test]
-async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
-    // The HTTP client of the test wants to know who would do TLS.
+async fn the_inbox_shows_mail_on_this_machine_only() {
+    // The test's HTTP client needs a TLS provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let db = Fixture::new().await;
     let from = FromAddress { name: "AidBridge".to_owned(), address: "support@x.example".to_owned() };
@@ -294,7 +297,7 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
         policy.starts_with("sandbox") && !policy.contains("allow-scripts") && !policy.contains("allow-same-origin")
     );
 
-    // A name of somebody else's that resolves to this machine, and another site's form.
+    // A foreign host name that resolves to this machine, and a form on another site.
     let rebound = http.get(format!("{base}/api/messages")).header("host", "evil.example").send().await.expect("answer");
     assert_eq!(rebound.status(), 403);
     for (name, value) in [("x-forwarded-host", "localhost"), ("forwarded", "host=localhost")] {
@@ -314,7 +317,7 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
 
 /// Mailpit's API, as used by end-to-end tests for `supabase start`.
 #[actix_web::test]
-async fn the_inbox_answers_as_mailpit_does() {
+async fn the_inbox_has_mailpits_api() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let db = Fixture::new().await;
     let from = FromAddress { name: "AidBridge".to_owned(), address: "support@x.example".to_owned() };
@@ -430,4 +433,195 @@ async fn the_inbox_answers_as_mailpit_does() {
     assert_eq!(json("/api/v1/messages").await["messages"], json!([]));
     assert_eq!(text("/api/v1/message/latest").await.0, 404);
     server.stop(false).await;
+}
+
+/// An inbox that takes mail by SMTP.
+struct Receiving {
+    receiver: Receiver,
+    server: actix_web::dev::ServerHandle,
+    base: String,
+    port: u16,
+}
+
+impl Receiving {
+    fn start(db: &Fixture) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let [pages, mails] = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let (base, port) =
+            (format!("http://{}", pages.local_addr().expect("address")), mails.local_addr().expect("address").port());
+        let receiver = Receiver::spawn(mails, db.pool.clone()).expect("the receiver");
+        let server = inbox::spawn(pages, db.pool.clone()).expect("the inbox");
+        Self { receiver, server, base, port }
+    }
+
+    async fn text(&self, path: &str) -> (u16, String) {
+        let answer = reqwest::get(format!("{}{path}", self.base)).await.expect("answer");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    }
+
+    async fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.text(path).await.1).expect("JSON")
+    }
+
+    async fn connect(&self) -> Client {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).await.expect("a connection");
+        Client(BufReader::new(stream))
+    }
+
+    async fn stop(self) {
+        self.receiver.stop().await;
+        self.server.stop(false).await;
+    }
+}
+
+/// A client that says what it likes.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    async fn say(&mut self, text: &str) {
+        self.0.get_mut().write_all(text.as_bytes()).await.expect("sent");
+    }
+
+    /// The last line of an answer; empty at the end of the connection.
+    async fn hear(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            let read =
+                tokio::time::timeout(Duration::from_secs(20), self.0.read_line(&mut line)).await.expect("in time");
+            if read.is_err() || line.as_bytes().get(3) != Some(&b'-') {
+                return line;
+            }
+        }
+    }
+}
+
+#[actix_web::test]
+async fn mail_of_an_app_comes_by_smtp_and_mailpits_api_shows_it() {
+    let db = Fixture::new().await;
+    let inbox = Receiving::start(&db);
+    let message = Message {
+        to: "ada@example.org".to_owned(),
+        subject: "Grüße".to_owned(),
+        text: "the text\n.\n..dots".to_owned(),
+        html: "<p>the html</p>".to_owned(),
+        headers: Vec::new(),
+    };
+    smtp(inbox.port).send(&message).await.expect("accepted");
+    let one = inbox.json("/api/v1/message/latest").await;
+    assert_eq!((&one["Subject"], one["HTML"].as_str().map(str::trim)), (&json!("Grüße"), Some("<p>the html</p>")));
+    assert_eq!(
+        one["Text"].as_str().map(|text| text.trim().replace("\r\n", "\n")),
+        Some("the text\n.\n..dots".to_owned())
+    );
+    assert_eq!(one["From"], json!({"Name": "AidBridge", "Address": "support@x.example"}));
+    assert_eq!(one["To"], json!([{"Name": "", "Address": "ada@example.org"}]));
+
+    let mut client = inbox.connect().await;
+    assert!(client.hear().await.starts_with("220 "));
+    client.say("EHLO me\r\nMAIL FROM:<app@x.example>\r\nRCPT TO:<ada@example.org>\r\nRCPT TO:<hidden@example.org>\r\nDATA\r\n").await;
+    for code in ["250", "250", "250", "250", "354"] {
+        let heard = client.hear().await;
+        assert!(heard.starts_with(code), "{code} {heard}");
+    }
+    let source = "From: App <app@x.example>\r\nTo: Ada <ada@example.org>\r\nCc: carl@example.org\r\nSubject: Papers\r\n\
+                  Message-ID: <m1@x.example>\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nsee below\r\n--b\r\n\
+                  Content-Type: text/html; name=page.html\r\nContent-Disposition: attachment; filename=page.html\r\n\r\n\
+                  <script>alert(1)</script>\r\n--b--\r\n";
+    client.say(&format!("{source}.\r\nQUIT\r\n")).await;
+    assert!(client.hear().await.starts_with("250 2.0.0 Ok: queued as "));
+    assert!(client.hear().await.starts_with("221 "));
+    assert_eq!(client.hear().await, "", "the connection has ended");
+
+    let found =
+        inbox.json("/api/v1/search?query=subject:papers%20has:attachment%20cc:carl%20bcc:hidden%20larger:100").await;
+    assert_eq!(found["messages_count"], 1, "{found}");
+    let summary = &found["messages"][0];
+    assert_eq!((&summary["Attachments"], &summary["MessageID"]), (&json!(1), &json!("m1@x.example")));
+    assert_eq!((&summary["Size"], &summary["Snippet"]), (&json!(source.len()), &json!("see below")));
+    for (query, count) in
+        [("has:attachment", 1), ("to:carl", 0), ("addressed:carl", 1), ("message-id:m1@x.example", 1), ("-cc:carl", 1)]
+    {
+        assert_eq!(inbox.json(&format!("/api/v1/search?query={query}")).await["messages_count"], count, "{query}");
+    }
+    let id = summary["ID"].as_str().expect("an id");
+    let whole = inbox.json(&format!("/api/v1/message/{id}")).await;
+    assert_eq!(whole["Cc"], json!([{"Name": "", "Address": "carl@example.org"}]));
+    assert_eq!(whole["Bcc"], json!([{"Name": "", "Address": "hidden@example.org"}]));
+    assert_eq!((&whole["ReturnPath"], &whole["Attachments"][0]["PartID"]), (&json!("app@x.example"), &json!("2")));
+    assert_eq!(inbox.text(&format!("/api/v1/message/{id}/raw")).await, (200, source.to_owned()));
+    assert_eq!(inbox.json(&format!("/api/v1/message/{id}/headers")).await["Message-Id"], json!(["<m1@x.example>"]));
+    let part = reqwest::get(format!("{}/api/v1/message/{id}/part/2", inbox.base)).await.expect("the part");
+    assert_eq!(part.headers()["content-disposition"], "attachment; filename=\"page.html\"");
+    assert!(part.headers()["content-security-policy"].to_str().expect("text").starts_with("sandbox"));
+    assert_eq!(part.text().await.expect("text"), "<script>alert(1)</script>");
+    assert_eq!(inbox.text(&format!("/api/v1/message/{id}/part/9")).await.0, 404);
+    // Whoever gets it in secret has it in their mails, too.
+    for to in ["ADA@example.org", "hidden@example.org"] {
+        let mails = inbox.json(&format!("/api/messages?to={to}")).await;
+        assert_eq!(mails[0]["subject"], "Papers", "{to} {mails}");
+    }
+    let page = inbox.text(&format!("/?id={id}&view=source")).await.1;
+    assert!(page.contains("Message-ID: &lt;m1@x.example&gt;") && !page.contains("<script>alert"), "{page}");
+    inbox.stop().await;
+    let open = std::net::TcpListener::bind("0.0.0.0:0").expect("a port");
+    assert!(Receiver::spawn(open, db.pool.clone()).is_err());
+}
+
+#[actix_web::test]
+async fn hostile_clients_of_the_inbox_hold_nobody_up() {
+    let db = Fixture::new().await;
+    let inbox = Receiving::start(&db);
+    // Bytes of no protocol, the form of a web page, and a mail cut off.
+    let mut noise = inbox.connect().await;
+    let bytes: Vec<u8> = (0..200_000_u32).map(|n| u8::try_from(n * 7919 % 251).unwrap_or(0)).collect();
+    // The server may close first.
+    let _ = noise.0.get_mut().write_all(&bytes).await;
+    let mut form = inbox.connect().await;
+    assert!(form.hear().await.starts_with("220 "));
+    form.say("POST / HTTP/1.1\r\nHost: x\r\n\r\nEHLO me\r\nMAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nx\r\n.\r\n").await;
+    assert!(form.hear().await.starts_with("421 "));
+    let mut cut = inbox.connect().await;
+    cut.say("EHLO me\r\nMAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nSubject: half").await;
+    drop((noise, form, cut));
+
+    // One that hears nothing: what it is told does not pile up.
+    let mut deaf = inbox.connect().await;
+    deaf.say("EHLO me\r\n").await;
+    let lines = "NOOP\r\n".repeat(10_000);
+    let mut sent = 0;
+    while let Ok(Ok(())) =
+        tokio::time::timeout(Duration::from_secs(2), deaf.0.get_mut().write_all(lines.as_bytes())).await
+    {
+        sent += lines.len();
+        assert!(sent < 200 << 20, "the server reads on");
+    }
+
+    // More connections than there may be: the last ones are told so, and room comes back.
+    let mut many = Vec::new();
+    let told = loop {
+        let mut client = inbox.connect().await;
+        let heard = client.hear().await;
+        if !heard.starts_with("220 ") {
+            break heard;
+        }
+        many.push(client);
+        assert!(many.len() < 100, "there is no end");
+    };
+    assert!(told.starts_with("421 4.3.2") && many.len() >= 15, "{told} after {}", many.len());
+    drop((many, deaf));
+    let message = Message {
+        to: "ada@example.org".to_owned(),
+        subject: "Still there".to_owned(),
+        text: "text".to_owned(),
+        html: String::new(),
+        headers: Vec::new(),
+    };
+    until("there is room again", async || smtp(inbox.port).send(&message).await.is_ok()).await;
+    let all = inbox.json("/api/v1/messages").await;
+    assert_eq!(
+        (&all["total"], &all["messages"][0]["Subject"]),
+        (&json!(1), &json!("Still there")),
+        "only whole mails count"
+    );
+    inbox.stop().await;
 }

@@ -1,5 +1,5 @@
-//! The npm package for tests: its examples for vitest and for CI, laid and run as people would. `just test-tools testing` has those
-//! for jest and Playwright.
+//! The npm package for tests: its examples for vitest and for CI, installed and run like a user would. `just test-tools
+//! testing` runs those for jest and Playwright.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The examples in a folder of their own, with the packages that they need.
+/// The examples in a folder of their own, with their packages.
 struct Examples {
     folder: PathBuf,
 }
@@ -65,7 +65,7 @@ impl Examples {
             .env("NO_COLOR", "1")
             .env("TMPDIR", self.copies())
             .env("FERROBASE_BINARY", env!("CARGO_BIN_EXE_ferrobase"))
-            // Only a machine that is busy otherwise takes so long.
+            // It takes this long only on a busy machine.
             .env("VITEST_TIMEOUT", "120000")
             .output()
             .expect("a shell");
@@ -102,7 +102,7 @@ fn the_steps_of_the_examples_for_ci_pass() {
             .filter(|line| line.trim_start().starts_with(mark.trim_start()))
             .map(|line| line.trim().trim_start_matches("- ").trim_start_matches("run: "))
             .collect();
-        // The packages are laid already.
+        // The packages are installed already.
         assert_eq!(steps, [install, "npx ferrobase test -- npm test"], "{file}");
         let told = examples.run(steps[1]);
         assert!(told.contains("Tests  3 passed (3)"), "{file} {told}");

@@ -1,4 +1,4 @@
-//! Connections, statements and answers when a client goes away or the database hangs.
+//! Connections, statements and answers when a client disconnects or the database hangs.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn pool(url: &str, size: usize) -> Pool {
     Pool::new(url, &PoolOptions { size, ..PoolOptions::default() }).expect("a pool")
 }
 
-/// Statements that run in this database, but for those of who asks.
+/// The number of running statements in this database, except the asking one.
 async fn running(owner: &tokio_postgres::Client, like: &str) -> i64 {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' \
                and pid <> pg_backend_pid() and query like $1";
@@ -22,7 +22,7 @@ async fn running(owner: &tokio_postgres::Client, like: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_statement_that_nobody_waits_for_is_cancelled_and_its_connection_replaced() {
+async fn an_abandoned_statement_is_cancelled_and_its_connection_replaced() {
     let database = Database::new(Template::Empty).await;
     let owner = connect(&database.url).await;
     let pool = pool(&database.url, 1);
@@ -39,7 +39,7 @@ async fn a_statement_that_nobody_waits_for_is_cancelled_and_its_connection_repla
 }
 
 #[tokio::test]
-async fn a_transaction_that_was_left_open_is_undone_and_its_connection_kept() {
+async fn an_open_transaction_is_rolled_back_and_its_connection_kept() {
     let database = Database::new(Template::Empty).await;
     let pool = pool(&database.url, 1);
     let transaction = pool.as_login().await.expect("a transaction");
@@ -59,7 +59,7 @@ async fn a_transaction_that_was_left_open_is_undone_and_its_connection_kept() {
 }
 
 #[tokio::test]
-async fn opening_and_health_end_when_nobody_answers() {
+async fn connecting_and_health_checks_time_out() {
     let database = Database::new(Template::Empty).await;
     let valve = Valve::before(&database.url).await;
     let pool = pool(&valve.url(&database.url), 1);
@@ -75,14 +75,14 @@ async fn opening_and_health_end_when_nobody_answers() {
 }
 
 #[tokio::test]
-async fn a_long_statement_goes_on_while_the_database_answers_others() {
+async fn a_long_statement_continues_while_the_database_answers_others() {
     let database = Database::new(Template::Empty).await;
     let pool = pool(&database.url, 1);
     let lease = pool.lease().await.expect("a lease");
     lease.batch_execute("select pg_sleep(7)").await.expect("it may take its time");
 }
 
-/// Reads by each API and the health check.
+/// Requests that read through each API, and the health check.
 async fn ask(app: &TestApp, token: &str) -> [Reply; 4] {
     let get = |path: &str| send(app.anon().request(reqwest::Method::GET, path).bearer_auth(token));
     let list = app.anon().request(reqwest::Method::POST, "/storage/v1/object/list/private");
@@ -93,15 +93,15 @@ async fn ask(app: &TestApp, token: &str) -> [Reply; 4] {
 }
 
 #[actix_web::test]
-async fn a_database_that_hangs_is_told_in_time_by_every_api() {
+async fn every_api_reports_a_hanging_database_in_time() {
     let (app, valve) = TestApp::behind_valve(&[]).await;
     let user = app.user("ada@test.example").await;
     let token = user.actor.token.clone().expect("a token");
     assert_eq!(ask(&app, &token).await.map(|reply| reply.status), [200; 4]);
     valve.freeze();
-    // A sign of life holds for half a second.
+    // A health result is cached for half a second.
     tokio::time::sleep(Duration::from_millis(600)).await;
-    // Over connections that are open, then over those that have to be opened.
+    // Over open connections, then over new ones.
     for _ in 0..2 {
         let started = Instant::now();
         let replies = ask(&app, &token).await;

@@ -1,7 +1,6 @@
-//! The log of changes is archived while the server works, and a restore stops at any moment of it: rows, and files that were there
-//! for less than a second. Kills, a place that cannot be reached, pieces that are missing or torn.
+//! Continuous archiving and restores to any point in time: rows, and files that existed for less than a second. Covers
+//! kills, an unreachable archive, and missing or damaged pieces.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,9 +8,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use crate::support::commands::{DEADLINE, House, killed_once, names, request};
+use crate::support::commands::{DEADLINE, House, killed_once, names, request, root};
 
-/// What was done by a moment: the row with that number is there, a file is kept for each, and one passes.
+/// The state at a moment: the row with that number exists, one file per moment is kept, and one exists only then.
 struct Moment {
     n: i32,
     at: DateTime<Utc>,
@@ -41,7 +40,7 @@ async fn archived(house: &House, moment: DateTime<Utc>) {
     until("the log is archived", || reached().is_some_and(|reached| reached > moment)).await;
 }
 
-/// Writes rows and files, and takes down a moment in the life of each file that passes.
+/// Writes rows and files. Records a moment during the life of each short-lived file.
 async fn work(house: &House, http: &Client, numbers: std::ops::Range<i32>) -> Vec<Moment> {
     let sql = house.sql().await;
     let mut moments = Vec::new();
@@ -70,7 +69,7 @@ fn pieces(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.starts_with("ferrobase-log-")).collect()
 }
 
-/// What a restore to this moment must have brought back.
+/// Asserts that a restore has brought back the state at this moment.
 async fn is_as_of(house: &mut House, http: &Client, moment: &Moment) {
     house.settings.clear();
     house.serve(http).await;
@@ -96,18 +95,15 @@ async fn is_as_of(house: &mut House, http: &Client, moment: &Moment) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
-    let root = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let root = root();
     let http = Client::new();
     let mut house = House::new(root.path(), "data");
-    let (made, line) = house.run(&["backup", "key", "key.txt"]);
-    assert!(made, "{line}");
+    let recipient = house.backup_key();
     let backups = root.path().join("backups");
     let settings = |every: &str| {
         vec![
             ("FERROBASE_BACKUP_TO", backups.display().to_string()),
-            ("FERROBASE_BACKUP_RECIPIENT", line.trim().replace("FERROBASE_BACKUP_RECIPIENT=", "")),
+            ("FERROBASE_BACKUP_RECIPIENT", recipient.clone()),
             ("FERROBASE_BACKUP_EVERY", "24h".to_owned()),
             ("FERROBASE_BACKUP_LOG_EVERY", every.to_owned()),
         ]
@@ -118,7 +114,7 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     sql.batch_execute("create table public.ledger (n int primary key)").await.expect("a table");
     let bucket = request(&http, Method::POST, house.url("/storage/v1/bucket")).json(&json!({ "name": "b" }));
     assert_eq!(bucket.send().await.expect("an answer").status(), 200);
-    // The archive that the log goes on from is made at once.
+    // The archive that the WAL continues from is made at once.
     let state = house.data.join("backups/state.json");
     let made_in_chain = || {
         let state: Value = serde_json::from_slice(&std::fs::read(&state).unwrap_or_default()).unwrap_or_default();
@@ -129,14 +125,14 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     let before = Utc::now();
 
     let mut moments = work(&house, &http, 0..12).await;
-    // Killed in the middle of it, the server goes on where it was.
+    // Killed in the middle, the server continues where it was.
     let mut server = house.server.take().expect("it runs");
     server.kill().expect("killed");
     server.wait().expect("gone");
     house.serve(&http).await;
     moments.extend(work(&house, &http, 12..20).await);
     archived(&house, Utc::now()).await;
-    // Where nothing can be written, the database works on, and what was missed comes later.
+    // If the archive cannot be written, the database continues, and the missing WAL is archived later.
     let aside = root.path().join("aside");
     std::fs::rename(&backups, &aside).expect("renamed");
     std::fs::write(&backups, "in the way").expect("a file");
@@ -148,7 +144,7 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     assert_eq!(log_state(&house).expect("a log")["chain"], chain, "one chain, whatever happened");
     let (_, told) = house.run(&["doctor"]);
     assert!(told.contains("points in time: up to 20"), "{told}");
-    // What passes is removed once it is archived: by the sweep, or later by whoever comes.
+    // Short-lived files are removed once they are archived, by the sweep or later.
     house.stop();
 
     // Before the first archive, and after the end.
@@ -164,11 +160,14 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
         let (done, told) = restore(&restored, &backups, &to);
         assert!(!done && told.contains(reason), "{to}: {told}");
     }
-    // A piece that is missing or torn is told before anything takes a place.
+    // A missing or damaged piece is reported before anything is put in place.
     let last = moments.last().expect("moments").at;
     let damaged = root.path().join("damaged");
     copy(&backups, &damaged);
-    let there = pieces(&damaged);
+    // While the archive was made there were pieces already, which nobody needs; a name ends in its time.
+    let since = before.format("-%Y%m%dT%H%M%S%3fZ").to_string();
+    let mut there = pieces(&damaged);
+    there.retain(|name| name.rfind('-').is_some_and(|at| name[at..] > *since));
     let victim = damaged.join(&there[there.len() / 2]);
     let bytes = std::fs::read(&victim).expect("a piece");
     std::fs::write(&victim, &bytes[..bytes.len() / 2]).expect("torn");
@@ -179,7 +178,31 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     assert!(!done && told.contains("is missing before"), "{told}");
     assert!(!restored.data.join("db").exists() && names(&restored.data.join("storage")).is_empty());
 
-    // Killed while PostgreSQL recovers, the next one begins anew.
+    // Each moment is proved aside, with its files; what cannot be reached is not. The first archive may be older than the log.
+    let archive = names(&backups).into_iter().rfind(|name| name.starts_with("ferrobase-2")).expect("an archive");
+    let verify = |place: &Path, to: &str| {
+        let archive = place.join(&archive).display().to_string();
+        house.run(&["backup", "verify", &archive, "--identity", "key.txt", "--to", to])
+    };
+    for moment in [&moments[3], &moments[22]] {
+        let (done, told) = verify(&backups, &text(moment.at));
+        let files = format!(" rows and {} files, as of {}", moment.n + 2, moment.at.format("%Y-%m-%d %H:%M:%S UTC"));
+        assert!(done && told.contains(&files) && told.contains("proved: all of it came back"), "{told}");
+    }
+    let (done, told) = verify(&backups, "latest");
+    assert!(done && told.contains(" rows and 30 files, as of "), "{told}");
+    std::fs::write(&victim, &bytes[..bytes.len() / 2]).expect("torn");
+    for (place, to, reason) in [
+        (&backups, text(Utc::now() + chrono::Duration::hours(1)), "the archived log of changes ends at"),
+        (&backups, "2001-01-01T00:00:00Z".to_owned(), "which is later than the moment asked for"),
+        (&damaged, text(last), "is damaged"),
+    ] {
+        let (done, told) = verify(place, &to);
+        assert!(!done && told.contains(reason) && !told.contains("proved:"), "{to}: {told}");
+    }
+    assert!(!house.data.join("verify").exists());
+
+    // Killed while PostgreSQL recovers; the next restore starts over.
     let (from, to) = (backups.to_str().expect("text"), text(moments[5].at));
     let arguments = ["restore", from, "--identity", "key.txt", "--to", &to];
     let recovering = restored.data.join(".restoring/db/postmaster.pid");
@@ -195,14 +218,14 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     restored = House::new(root.path(), "restored");
     let (done, told) = restore(&restored, &backups, "latest");
     assert!(done, "{told}");
-    // A restored database writes a history of its own beside the former one's.
+    // A restored database archives a history of its own beside the former one's.
     restored.settings = settings("100ms");
     restored.serve(&http).await;
     let count = "select count(*) from public.ledger";
     assert_eq!(restored.sql().await.query_one(count, &[]).await.expect("rows").get::<_, i64>(0), 30);
     until("another chain is begun", || log_state(&restored).is_some_and(|state| state["chain"] != chain)).await;
     assert!(Utc::now() > before);
-    // Without the setting the database keeps no log for it.
+    // With archiving disabled, the database keeps no WAL for it.
     restored.stop();
     restored.settings.clear();
     restored.settings = settings("100ms");

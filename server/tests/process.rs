@@ -1,4 +1,4 @@
-//! The binary as a process: exit codes, one-line errors, signals at any moment, the admin listener.
+//! The binary as a process: exit codes, one-line errors, signals at any time, the admin listener.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 
-/// A temporary folder and free ports; its processes end with it.
+use crate::support::binary;
+
+/// A temporary folder and free ports. Its processes end with it.
 pub struct House {
     pub root: PathBuf,
     pub ports: [u16; 4],
@@ -20,9 +22,7 @@ impl House {
     pub fn new(name: &str) -> Self {
         let root = std::env::temp_dir().join(format!("ferrobase-process-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&root).expect("a temporary directory");
-        let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
-        Self { root, ports, child: None }
+        Self { root, ports: binary::free_ports(), child: None }
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
@@ -30,18 +30,7 @@ impl House {
     }
 
     fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
-        let [api, database, inbox, admin] = self.ports;
-        let mut command = Command::new(program);
-        // The PostgreSQL binaries are found around the executable, a ferrobase.toml would be here.
-        command.args(arguments).current_dir(&self.root).env_clear().env("PATH", "/usr/bin:/bin");
-        command
-            .env("FERROBASE_DATA_DIR", self.root.join("data"))
-            .env("FERROBASE_LISTEN", format!("127.0.0.1:{api}"))
-            .env("FERROBASE_DB_PORT", database.to_string())
-            .env("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{inbox}"))
-            .env("FERROBASE_ADMIN_LISTEN", format!("127.0.0.1:{admin}"))
-            .stdin(Stdio::null());
-        command
+        binary::command_of(program, arguments, &self.root, &self.root.join("data"), self.ports)
     }
 
     fn run(&self, arguments: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -50,7 +39,7 @@ impl House {
         (status.code(), String::from_utf8_lossy(&stderr).into_owned())
     }
 
-    /// Starts the server with the migrations of an empty project, so that no test waits for the application's.
+    /// Starts the server with an empty project's migrations, so that no test waits for the application's.
     fn serve(&mut self) {
         self.serve_with(Stdio::null());
     }
@@ -96,7 +85,7 @@ impl House {
         (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), body)
     }
 
-    /// Head and body of a GET whose client would keep the connection; the body may be cut short.
+    /// Head and body of a GET with a keep-alive connection; the body may be truncated.
     pub fn ask(&self, port: u16, path: &str) -> (String, String) {
         self.exchange(port, path, "keep-alive")
     }
@@ -104,7 +93,7 @@ impl House {
     fn exchange(&self, port: u16, path: &str, connection: &str) -> (String, String) {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Default::default() };
         let mut text = Vec::new();
-        // A server that goes away in the middle has not answered.
+        // A server that exits in the middle has not answered.
         let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: {connection}\r\n\r\n");
         if connection == "close" {
             let _ = stream.read_to_end(&mut text);
@@ -123,14 +112,14 @@ impl House {
         text.split_once("\r\n\r\n").map_or_else(Default::default, |(head, body)| (head.to_owned(), body.to_owned()))
     }
 
-    /// Where the cluster may lie: in the data folder, or where a private home moved it.
+    /// Possible places of the cluster: the data folder, or outside of a private home.
     fn places(&self) -> [PathBuf; 2] {
         let data = self.root.join("data");
         let hash = hex::encode(&Sha256::digest(data.as_os_str().as_encoded_bytes())[..6]);
         [data, Path::new("/var/lib/ferrobase").join(hash)]
     }
 
-    /// Processes that work in our cluster, wherever it lies, or make it.
+    /// Processes that run in our cluster or create it, wherever it is.
     fn database_processes(&self) -> Vec<String> {
         let places = self.places();
         let ours = |cwd: &Path, command: &str| {
@@ -167,7 +156,7 @@ fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// Whether the tests were started under `nohup`: then a server that they start outlives its terminal too.
+/// Whether the tests run under `nohup`. Servers that they start then outlive their terminal too.
 fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("our own status");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("the ignored signals");
@@ -183,7 +172,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn bad_usage_is_2_failure_is_1_and_each_is_one_line() {
+fn wrong_usage_exits_2_and_failures_exit_1_with_one_line() {
     let house = House::new("usage");
     for (arguments, code, told) in [
         (&["nonsense"][..], 2, "unrecognized subcommand 'nonsense'"),
@@ -206,9 +195,9 @@ fn bad_usage_is_2_failure_is_1_and_each_is_one_line() {
     }
 }
 
-/// They came in up to four goes, the last of them after the database had been started and changed.
+/// Regression: they were reported in up to four rounds, the last after the database had been started and changed.
 #[test]
-fn every_wrong_setting_of_every_room_is_named_before_anything_is_started() {
+fn all_invalid_settings_are_reported_before_anything_is_started() {
     let house = House::new("settings");
     let wrong = [
         ("FERROBASE_DB_PORT", "x"),
@@ -226,9 +215,9 @@ fn every_wrong_setting_of_every_room_is_named_before_anything_is_started() {
     assert!(!house.root.join("data").exists());
 }
 
-/// The inbox's port was checked only after the database had been created.
+/// Regression: the inbox's port was checked only after the database had been created.
 #[test]
-fn a_taken_port_is_told_before_anything_is_started() {
+fn a_port_in_use_is_reported_before_anything_is_started() {
     let house = House::new("port");
     let [api, _, inbox, admin] = house.ports;
     for (port, setting) in
@@ -238,13 +227,16 @@ fn a_taken_port_is_told_before_anything_is_started() {
         let (status, text) = house.run(&["serve"], &[("FERROBASE_DEV", "true")]);
         assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
         assert!(text.contains(&format!("cannot listen on 127.0.0.1:{port} ({setting})")), "{text}");
+        if cfg!(target_os = "linux") {
+            assert!(text.contains(&format!("(process {}, in ", std::process::id())), "{text}");
+        }
         assert!(!house.root.join("data").exists());
     }
 }
 
-/// It ended with a panic.
+/// Regression: it ended with a panic.
 #[test]
-fn a_card_that_nobody_reads_keeps_no_server_from_serving() {
+fn a_closed_stdout_does_not_stop_the_server() {
     let mut house = House::new("card");
     house.serve_with(Stdio::piped());
     drop(house.child.as_mut().and_then(|child| child.stdout.take()));
@@ -253,9 +245,9 @@ fn a_card_that_nobody_reads_keeps_no_server_from_serving() {
     assert_eq!(house.exit_code(), Some(0), "{}", house.log());
 }
 
-/// `initdb` or the postmaster kept running alone.
+/// Regression: `initdb` or the postmaster kept running alone.
 #[test]
-fn asked_to_stop_while_it_starts_the_server_leaves_no_database_running() {
+fn stopping_during_startup_leaves_no_database_running() {
     for (name, mark) in [("initdb", "db.partial/base"), ("postmaster", "db/postmaster.pid")] {
         let mut house = House::new(name);
         std::fs::create_dir_all(house.root.join("data")).expect("the data folder");
@@ -268,7 +260,7 @@ fn asked_to_stop_while_it_starts_the_server_leaves_no_database_running() {
 }
 
 #[test]
-fn a_running_server_is_shared_by_commands_watched_by_its_listener_and_stops_in_order() {
+fn commands_share_a_running_server_which_is_monitored_and_stops_in_order() {
     let mut house = House::new("running");
     house.serve();
     let [api, _, _, admin] = house.ports;
@@ -281,29 +273,29 @@ fn a_running_server_is_shared_by_commands_watched_by_its_listener_and_stops_in_o
     assert!(figures.contains("pgrst_db_pool_max"), "{figures}");
     assert_eq!(house.get(api, "/metrics"), house.get(api, "/any-page"), "a page of the web app, not the figures");
 
-    // A command finds the running database by the data folder, whatever port it thinks of …
+    // A command finds the running database by its data folder, even with another configured port …
     let (status, text) = house.run(&["healthcheck"], &[]);
     assert_eq!(status, Some(0), "{text}");
     let (status, text) = house.run(&["types", "typescript"], &[("FERROBASE_DB_PORT", "1")]);
     assert_eq!(status, Some(0), "{text}");
-    // … and never takes somebody else's on our port for it.
+    // … and never mistakes another server on our port for it.
     let other = House::new("running-other");
     let database = house.ports[1].to_string();
     let (status, text) = other.run(&["types", "typescript"], &[("FERROBASE_DB_PORT", &database)]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains(&format!("port {database} on 127.0.0.1 is taken")), "{text}");
 
-    // A log that is no terminal holds no escape sequences.
+    // A log that is not a terminal contains no escape sequences.
     assert!(!house.log().contains('\u{1b}'), "{}", house.log());
     house.signal(if hangup_is_ignored() { Signal::TERM } else { Signal::HUP });
     assert_eq!(house.exit_code(), Some(0), "{}", house.log());
-    // A database that ends on purpose is no error to anybody.
+    // A planned stop of the database is not logged as an error.
     assert!(!house.log().contains("ERROR"), "{}", house.log());
     assert_eq!(house.database_processes(), Vec::<String>::new());
 }
 
 #[test]
-fn as_many_files_may_be_open_as_the_machine_allows() {
+fn the_limit_of_open_files_is_raised() {
     let mut house = House::new("files");
     let serve = format!("ulimit -Sn 300 && exec '{}' serve", env!("CARGO_BIN_EXE_ferrobase"));
     let log = std::fs::File::create(house.root.join("log")).expect("a log");
@@ -336,9 +328,9 @@ fn owners(folder: &Path) -> Vec<(PathBuf, u32)> {
     found
 }
 
-/// Only root can drop rights; under another user the server keeps running as that user.
+/// Only root can drop privileges; another user keeps running as itself.
 #[test]
-fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
+fn a_server_started_as_root_drops_its_rights_and_keeps_its_files() {
     const SECRET: &str = "a secret of this test alone, with more than enough bytes";
     let mut house = House::new("rights");
     let [api, _, _, admin] = house.ports;
@@ -352,7 +344,7 @@ fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
         let status = std::fs::read_to_string(format!("/proc/{}/status", house.child.as_ref().expect("a server").id()));
         let status = status.expect("it runs");
         let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim().to_owned();
-        // Real, effective, saved, for files; all groups.
+        // Real, effective, saved and file-system ids; all groups.
         [line("Uid:"), line("Gid:"), line("Groups:")]
             .map(|ids| ids.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     };
@@ -380,7 +372,7 @@ fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
         answer
     };
 
-    // First as before there was such a thing: files of root.
+    // First as before privileges were dropped, with root's files.
     if is_root {
         assert_eq!(start(&mut house, Some("root"))[0], ["0"; 4]);
         let made = ask("POST", "/storage/v1/bucket", r#"{"name": "papers"}"#);
@@ -416,7 +408,7 @@ fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
     });
     until("the server is ready again", || house.get(admin, "/ready").0 == 200);
     end(&mut house);
-    // Files written by root in between are handed over, too.
+    // Files written by root in between change their owner too.
     start(&mut house, Some("root"));
     assert!(ask("POST", "/storage/v1/object/papers/between.txt", "between").starts_with("HTTP/1.1 200"));
     end(&mut house);
@@ -438,7 +430,7 @@ fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
 }
 
 #[test]
-fn a_connection_that_waits_takes_the_next_request_and_ends_with_the_server() {
+fn an_idle_connection_serves_the_next_request_and_ends_with_the_server() {
     let mut house = House::new("waits");
     house.serve();
     let [api, _, inbox, admin] = house.ports;
@@ -459,7 +451,7 @@ fn a_connection_that_waits_takes_the_next_request_and_ends_with_the_server() {
             let answer = ask(connection);
             assert!(answer.starts_with("HTTP/1.1 200 "), "{} {round}: {answer}", connection.1);
         }
-        // Longer than the default timeout.
+        // Longer than the default keep-alive timeout.
         std::thread::sleep(Duration::from_secs(6));
     }
     house.signal(Signal::TERM);
@@ -470,12 +462,12 @@ fn a_connection_that_waits_takes_the_next_request_and_ends_with_the_server() {
 }
 
 #[test]
-fn asked_twice_the_server_leaves_requests_in_flight() {
+fn a_second_stop_abandons_requests_in_flight() {
     let mut house = House::new("twice");
     house.serve();
     let [api, ..] = house.ports;
     until("the server answers", || house.get(api, "/health").0 == 200);
-    // A request whose body never comes keeps the first stop waiting, once a worker has it: that worker says 'Continue'.
+    // A request without its body delays the first stop once a worker has it, which answers 'Continue'.
     let mut stuck = TcpStream::connect(("127.0.0.1", api)).expect("a connection");
     stuck.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
     let head = "POST /functions/v1/x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";

@@ -1,4 +1,4 @@
-//! `ferrobase start` in a folder made for the Supabase CLI, as a developer and their scripts use it.
+//! `ferrobase start` in a folder of the Supabase CLI, as developers and their scripts use it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A project's folder with free ports, stopped and removed at the end.
+/// A project's folder with free ports; stopped and removed when dropped.
 pub struct Project {
     pub root: PathBuf,
     api: u16,
@@ -15,7 +15,7 @@ pub struct Project {
 impl Project {
     /// `config` is appended to a `config.toml` with free ports.
     pub fn new(name: &str, config: &str, files: &[(&str, &str)]) -> Self {
-        // The program has two providers of cryptography; what no server was started for has to choose.
+        // The test program has two TLS providers, so it must choose one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let root = std::env::temp_dir().join(format!("ferrobase-start-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
@@ -64,7 +64,7 @@ impl Project {
         serde_json::from_str(&self.ok(&["status", "-o", "json"]).0).expect("JSON")
     }
 
-    async fn get(&self, path: &str, key: &str) -> (u16, String) {
+    pub async fn get(&self, path: &str, key: &str) -> (u16, String) {
         let url = format!("http://127.0.0.1:{}{path}", self.api);
         let mut request = reqwest::Client::new().get(url);
         if !key.is_empty() {
@@ -99,7 +99,7 @@ fn exists(path: &Path) -> bool {
 }
 
 #[actix_web::test]
-async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
+async fn a_project_starts_with_migrations_seeds_and_buckets_and_stops() {
     let project = Project::new(
         "todo-list",
         "[storage.buckets.avatars]\npublic = true\nobjects_path = \"./avatars\"\n[auth]\nsite_url = \"env(SITE)\"\n",
@@ -135,7 +135,7 @@ async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
         project.get("/rest/v1/tasks?select=title", key).await,
         (200, r#"[{"title":"from the seed"}]"#.to_owned())
     );
-    // The gateway of a local stack asks for no key.
+    // A local stack's gateway does not require an API key.
     assert_eq!(project.get("/rest/v1/tasks?select=title", "").await.0, 200);
     assert_eq!(project.get("/storage/v1/object/public/avatars/one.txt", "").await, (200, "a picture".to_owned()));
     assert_eq!(project.one("select current_setting('app.settings.jwt_exp')").await, "3600");
@@ -145,7 +145,7 @@ async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
     let (_, told) = project.ok(&["start"]);
     assert!(told.contains("already running"), "{told}");
 
-    // A new migration is applied at the next start; the seed ran once.
+    // A new migration is applied at the next start. The seed is not run again.
     project.ok(&["stop"]);
     assert!(!project.run(&["status"]).0, "it is not running");
     project.write(
@@ -171,8 +171,55 @@ async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
     assert!(!exists(&project.root.join(".ferrobase/db")), "the data is gone");
 }
 
+/// Processes that work below a folder: PostgreSQL's do so in their data directory, a server in its project.
+fn processes_below(folder: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder)))
+        .count()
+}
+
 #[actix_web::test]
-async fn a_failing_migration_ends_the_start_and_says_where_and_what_stays() {
+async fn a_port_that_is_taken_is_named_with_its_setting_and_its_holder() {
+    let smtp = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
+    let project = Project::new("taken", &format!("smtp_port = {smtp}\n"), &[]);
+    let config = std::fs::read_to_string(project.root.join("supabase/config.toml")).expect("a file");
+    let port_of = |section: &str, key: &str| -> u16 {
+        let section = config.split(&format!("[{section}]\n")).nth(1).expect(section);
+        let line = section.lines().find_map(|line| line.strip_prefix(&format!("{key} = "))).expect(key);
+        line.parse().expect("a port")
+    };
+    let process = std::process::id();
+    for (section, key) in [("api", "port"), ("db", "port"), ("local_smtp", "port"), ("local_smtp", "smtp_port")] {
+        let port = port_of(section, key);
+        let holder = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port");
+        let (success, printed, told) = project.run(&["start"]);
+        assert!(!success && printed.is_empty() && told.lines().count() == 1, "{section}.{key}: {printed} {told}");
+        let named = format!("ferrobase: cannot listen on 127.0.0.1:{port} ({section}.{key} in supabase/config.toml): ");
+        assert!(told.starts_with(&named), "{told}");
+        if cfg!(target_os = "linux") {
+            assert!(told.contains(&format!("(process {process}, in ")), "{told}");
+        }
+        assert_eq!(processes_below(&project.root), 0, "{section}.{key} leaves a process");
+        assert!(!project.run(&["status"]).0, "nothing runs");
+        drop(holder);
+    }
+    // Free again, it starts, and with all of them; Studio's port is nobody's here.
+    let studio = std::net::TcpListener::bind(("127.0.0.1", 54323));
+    project.ok(&["start"]);
+    assert_eq!(project.status()["MAILPIT_SMTP_PORT"], smtp.to_string());
+    let greeting = tokio::task::spawn_blocking(move || {
+        use std::io::BufRead as _;
+        let stream = std::net::TcpStream::connect(("127.0.0.1", smtp)).expect("a connection");
+        let mut line = String::new();
+        std::io::BufReader::new(stream).read_line(&mut line).map(|_| line)
+    });
+    assert!(greeting.await.expect("a thread").expect("a line").starts_with("220 "));
+    drop(studio);
+}
+
+#[actix_web::test]
+async fn a_failing_migration_ends_the_start_with_its_position_and_what_was_applied() {
     let project = Project::new(
         "broken",
         "",
@@ -184,8 +231,11 @@ async fn a_failing_migration_ends_the_start_and_says_where_and_what_stays() {
     let (success, _, told) = project.run(&["start"]);
     assert!(!success);
     assert!(told.contains("2_bad.sql:3: function missing() does not exist"), "{told}");
-    assert!(told.contains("applied before it: 1 file(s), the last 1_good.sql"), "{told}");
-    // Mended, the next start goes on where that one ended.
+    assert!(
+        told.contains("applied before it: 1 file(s), the last 1_good.sql; correct it and run 'ferrobase start'"),
+        "{told}"
+    );
+    // After the file is fixed, the next start continues there.
     project.write("supabase/migrations/2_bad.sql", "create table whole ();");
     project.ok(&["start"]);
     assert_eq!(project.one("select to_regclass('whole') is not null and to_regclass('half') is null").await, "t");
@@ -262,9 +312,9 @@ async fn schemas_of_json_are_judged(project: &Project) {
     assert_eq!(project.one(kept).await, "1");
 }
 
-/// Objects created by public projects' migrations, and how they work here.
+/// Objects that public projects' migrations create, and how they work here.
 #[actix_web::test]
-async fn extensions_of_supabase_do_their_work() {
+async fn supabases_extensions_work() {
     let project = Project::new(
         "extensions",
         "[db.vault]\nstripe = \"env(STRIPE)\"\nunset = \"env(NOT_THERE)\"\n[storage.buckets.files]\npublic = false\n",
@@ -280,6 +330,7 @@ async fn extensions_of_supabase_do_their_work() {
                  create extension if not exists moddatetime schema extensions;\n\
                  create extension index_advisor with schema extensions cascade;\n\
                  create extension plpgsql_check with schema extensions;\ncreate extension pg_jsonschema with schema extensions;\n\
+                 create extension pg_hashids with schema extensions;\n\
                  create table shapes (body jsonb check (extensions.jsonb_matches_schema('{\"type\": \"object\"}', body)));\n\
                  create function grab() returns trigger language plpgsql as $$ begin\n\
                    if (select rolsuper from pg_roles where rolname = current_user) then alter role postgres superuser; end if;\n\
@@ -310,10 +361,14 @@ async fn extensions_of_supabase_do_their_work() {
         "select count(*) || ' ' || bool_or(rolsuper) from storage.buckets, pg_roles where rolname = 'postgres'";
     assert_eq!(project.one(buckets).await, "1 false", "a declared bucket is made with its owner's rights");
     schemas_of_json_are_judged(&project).await;
+    crate::project_extensions::numbers_become_the_texts_of_hashids(&project).await;
     let advice = "select array_to_string(errors, ',') || (total_cost_before > '0'::jsonb) || coalesce(total_cost_after::text, ' none')
                   from extensions.index_advisor('select * from orders where id = $1')";
     assert_eq!(project.one(advice).await, "hypothetical indexes are not served here, so no index is advisedtrue none");
-    for refused in ["hypopg_create_index('create index on orders (id)')", "plpgsql_check_function('public.grab()')"] {
+    // The real one checks; see `project_commands`.
+    let has_check = crate::project_commands::installed("extensions/extension/plpgsql_check.control").is_some();
+    let interfaces = ["hypopg_create_index('create index on orders (id)')", "plpgsql_check_function('public.grab()')"];
+    for refused in &interfaces[..if has_check { 1 } else { 2 }] {
         let tried = format!(
             "create function tried() returns text language plpgsql as $$ begin perform * from extensions.{refused}; return 'done';
              exception when feature_not_supported then return sqlerrm; end $$"
@@ -326,18 +381,13 @@ async fn extensions_of_supabase_do_their_work() {
     let url = project.status()["DB_URL"].as_str().expect("a URL").to_owned();
     let examined = project.command(&["doctor"]).env("DATABASE_URL", url).output().expect("it runs");
     let told = String::from_utf8_lossy(&examined.stdout).into_owned();
-    for word in [
-        "hypopg: HypoPG: hypothetical indexes (not served",
-        "plpgsql_check: ",
-        "index_advisor: ",
-        "pg_graphql: ",
-        "http: ",
-    ] {
+    let unserved = ["hypopg: HypoPG: hypothetical indexes (not served", "pg_graphql: ", "plpgsql_check: "];
+    for word in &unserved[..unserved.len() - usize::from(has_check)] {
         assert!(told.contains(&format!("the extension {word}")), "{told}");
     }
     assert!(!told.contains("the extension pg_jsonschema"), "{told}");
     let (_, told) = project.ok(&["db", "lint"]);
-    assert!(told.contains("plpgsql_check is not installed on the database's server"), "{told}");
+    assert_eq!(!told.contains("plpgsql_check is not installed on the database's server"), has_check, "{told}");
     project.one("insert into orders values (7)").await;
     let begun = std::time::Instant::now();
     loop {
@@ -356,7 +406,7 @@ async fn extensions_of_supabase_do_their_work() {
     }
 }
 
-/// Calls a function and yields status, whether the relay answered, and the body.
+/// Calls a function. Returns the status, whether the relay answered, and the body.
 async fn invoke(project: &Project, path: &str, token: &str, body: Option<&str>) -> (u16, bool, String) {
     let url = format!("http://127.0.0.1:{}/functions/v1/{path}", project.api);
     let mut request = reqwest::Client::new().post(url);
@@ -399,7 +449,7 @@ async fn logs_name_the_request(project: &Project) {
 }
 
 #[actix_web::test]
-async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
+async fn edge_functions_run_on_deno_in_separate_processes() {
     let hello = |word: &str| {
         format!(
             "import {{ greeting }} from '../_shared/words.ts';\nimport name from 'named';\n\
@@ -431,6 +481,10 @@ async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
                  for (const part of ['one ', 'two ', 'three']) { c.enqueue(new TextEncoder().encode(part)); \
                  await new Promise((done) => setTimeout(done, 20)); } c.close(); } }), \
                  { headers: { 'content-type': 'text/event-stream', 'x-relay-error': 'true' } });",
+            ),
+            (
+                "supabase/functions/keyless/index.ts",
+                "if (!Deno.env.get(\"NOT_THERE\")) throw new Error(\"no key\");\nDeno.serve(() => new Response(\"never\"));\n",
             ),
             ("supabase/functions/broken/index.ts", "import './missing.ts';\nDeno.serve(() => new Response());"),
             (
@@ -465,15 +519,20 @@ async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
     let (code, is_relay, body) = invoke(&project, "broken", &key, None).await;
     assert_eq!((code, is_relay), (503, true), "{body}");
     assert!(body.contains("BOOT_ERROR"), "{body}");
+    // One that throws when it is loaded is not waited for.
+    let begun = std::time::Instant::now();
+    let (code, is_relay, body) = invoke(&project, "keyless", &key, None).await;
+    assert_eq!((code, is_relay, body.contains("BOOT_ERROR")), (503, true, true), "{body}");
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
     let (code, is_relay, body) = invoke(&project, "hello/throw", &key, None).await;
     assert_eq!((code, is_relay, body.as_str()), (500, false, "Internal Server Error"));
-    // Over a limit only that request ends, and the next one finds a new process.
+    // Exceeding a limit ends only that request, and the next one gets a new process.
     for path in ["hello/heap", "hello/cpu"] {
         let (code, is_relay, body) = invoke(&project, path, &key, None).await;
         assert_eq!((code, is_relay), (546, true), "{path}: {body}");
     }
     assert_eq!(invoke(&project, "hello", &key, None).await.0, 200);
-    // A changed file is served by the next request but one second.
+    // A changed file is used within a second.
     project.write("supabase/functions/hello/index.ts", &hello("bye"));
     let begun = std::time::Instant::now();
     while !invoke(&project, "hello", &key, None).await.2.contains("bye!") {

@@ -1,4 +1,4 @@
-//! Commands on a project's running database, as scripts written for the Supabase CLI use them.
+//! Commands on a project's running database, as scripts for the Supabase CLI use them.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::project::Project;
 
-/// Programs and extensions that `tools/pg-extras.sh` installs; without them what needs them is skipped with a word.
+/// A program or extension installed by `tools/pg-extras.sh`. Without it, what needs it is skipped with a message.
 pub fn installed(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres").join(path);
     if path.exists() {
@@ -69,7 +69,7 @@ fn psql(program: &PathBuf, url: &str, sql: &str) {
 }
 
 #[actix_web::test]
-async fn a_dump_of_schema_data_and_roles_makes_the_same_database_in_a_fresh_project() {
+async fn dumps_of_schema_data_and_roles_recreate_the_database() {
     let project =
         Project::new("dumped", "", &[("supabase/migrations/1_tasks.sql", TASKS), ("supabase/seed.sql", SEED)]);
     assert_eq!(
@@ -78,7 +78,7 @@ async fn a_dump_of_schema_data_and_roles_makes_the_same_database_in_a_fresh_proj
     );
     project.ok(&["start"]);
 
-    // Without the programs: what is needed, and where it is to be had.
+    // Without the programs: the error says what to install.
     let none = project.command(&["db", "dump"]).env("FERROBASE_PG_TOOLS", &project.root).output().expect("it runs");
     let told = String::from_utf8_lossy(&none.stderr);
     for word in [
@@ -120,7 +120,7 @@ async fn a_dump_of_schema_data_and_roles_makes_the_same_database_in_a_fresh_proj
     let login = "select count(*)::text from auth.users where encrypted_password = extensions.crypt('secret', encrypted_password)";
     assert_eq!(fresh.one(login).await, "1");
 
-    // Parts of it, into a file.
+    // Parts of the database, into a file.
     let (printed, told) =
         project.ok(&["db", "dump", "--local", "-s", "private", "-f", "private.sql", "--keep-comments"]);
     assert!(printed.is_empty() && told.contains("Dumped schema to ") && told.contains("/private.sql."), "{told}");
@@ -142,7 +142,7 @@ async fn a_dump_of_schema_data_and_roles_makes_the_same_database_in_a_fresh_proj
 }
 
 #[actix_web::test]
-async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
+async fn inspection_lint_diff_and_migration_commands_work() {
     let project = Project::new(
         "inspected",
         "",
@@ -202,7 +202,7 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
     let (success, _, told) = project.run(&["inspect", "db", "weather"]);
     assert!(!success && told.contains("invalid value 'weather'"), "{told}");
 
-    // One who waits, and one who is waited for.
+    // One session that waits, and one that blocks it.
     let url = project.status()["DB_URL"].as_str().expect("a URL").to_owned();
     let holder = crate::support::cluster::connect(&url).await;
     holder.batch_execute("begin; lock table tasks").await.expect("a lock");
@@ -211,7 +211,7 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
     let look = async {
         let begun = Instant::now();
         loop {
-            // The other one's turn, on this thread.
+            // Lets the other task on this thread run.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             let (printed, _) = project.ok(&["inspect", "db", "blocking"]);
             if printed.contains("lock table tasks") && printed.contains("as waits from tasks") {
@@ -223,7 +223,7 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
     let (waited, ()) = futures_util::join!(wait, look);
     waited.expect("an answer");
 
-    // A token for a person without an account.
+    // A token for a user without an account.
     let person = "22222222-2222-4222-8222-222222222222";
     let (token, _) =
         project.ok(&["gen", "bearer-jwt", "--role", "authenticated", "--sub", person, "--valid-for", "5m"]);
@@ -236,7 +236,7 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
     let (success, _, told) = project.run(&["gen", "bearer-jwt"]);
     assert!(!success && told.contains("--role"), "{told}");
 
-    // Functions that were right once.
+    // Functions that have become invalid.
     let (_, told) = project.ok(&["db", "lint"]);
     assert!(told.contains("Linting schema: public\n") && told.ends_with("\nNo schema errors found\n"), "{told}");
     project
@@ -261,6 +261,16 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
         "{told}"
     );
     project.one("drop function lost, shadow").await;
+    if installed("extensions/extension/plpgsql_check.control").is_some() {
+        // Its body compiles. A database from before has the interface alone.
+        let interface = "create extension plpgsql_check; create function wrong() returns int language plpgsql as
+                         $$ begin return (select total from missing_orders); end $$";
+        project.one(interface).await;
+        let (printed, told) = project.ok(&["db", "lint", "-s", "public"]);
+        assert!(printed.contains("public.wrong") && printed.contains("missing_orders"), "{printed}{told}");
+        assert!(!told.contains("not installed"), "{told}");
+        project.one("drop function wrong; drop extension plpgsql_check").await;
+    }
 
     // Changes made outside of the migrations.
     if installed("../diff/node_modules/@pgkit/migra").is_some() {
@@ -284,7 +294,7 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
         assert!(!success && told.contains("there is no schema named 'nowhere'"), "{told}");
     }
 
-    // Back to the first migration; the data are those of the seed.
+    // Back to the first migration, with the seed's data.
     project.one("delete from tasks where id > 1").await;
     let (success, _, told) = project.run(&["migration", "down"]);
     assert!(!success && told.contains(" • 2\n") && told.contains("nothing was reverted"), "{told}");
@@ -333,7 +343,7 @@ async fn migrations_become_one_file(project: &Project) {
     assert_eq!(project.one(recorded).await, "true files");
     let (_, told) = project.ok(&["migration", "up"]);
     assert_eq!(told, "Local database is up to date.\n");
-    // A new database from the one file is the same.
+    // A new database from the squashed file is the same.
     project.ok(&["db", "reset", "--no-seed"]);
     assert_eq!(project.ok(&["db", "dump"]).0, schema);
     let beside = "select (select count(*) from pg_policies where policyname = 'own files') || ' '
@@ -344,7 +354,7 @@ async fn migrations_become_one_file(project: &Project) {
 }
 
 #[actix_web::test]
-async fn pgtap_files_are_run_and_judged() {
+async fn pgtap_files_are_run_and_evaluated() {
     let project = Project::new(
         "tapped",
         "",

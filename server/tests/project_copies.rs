@@ -10,7 +10,7 @@ use futures_util::{SinkExt, StreamExt};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-/// A project's folder, and beside it the folder in which its copies are made.
+/// A project's folder, and beside it the folder for its copies.
 struct Project {
     root: PathBuf,
     copies: PathBuf,
@@ -70,7 +70,7 @@ impl Project {
         self.command(arguments).stdout(Stdio::piped()).stdin(Stdio::piped()).spawn().expect("the binary runs")
     }
 
-    /// A copy that is served until its handle is let go.
+    /// A copy that is served until its handle is dropped.
     fn copy(&self) -> Copy {
         let mut child = self.spawn(&["start", "--ephemeral", "--output", "json", "--until-eof"]);
         let printed = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -79,7 +79,7 @@ impl Project {
         Copy { child, status }
     }
 
-    /// The folders of copies that are there.
+    /// The folders of existing copies.
     fn folders(&self) -> Vec<PathBuf> {
         std::fs::read_dir(&self.copies).expect("a folder").flatten().map(|entry| entry.path()).collect()
     }
@@ -131,7 +131,7 @@ impl Drop for Copy {
     }
 }
 
-/// Processes that work below a folder: PostgreSQL's do so in their data directory.
+/// Processes working below a folder, as PostgreSQL's do in their data directory.
 fn processes_below(folder: &Path) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
@@ -153,7 +153,7 @@ fn pid(child: &Child) -> Pid {
 }
 
 #[actix_web::test]
-async fn a_command_finds_a_copy_in_its_environment_and_hands_on_its_exit_code() {
+async fn a_command_gets_a_copy_and_its_exit_code_is_returned() {
     let project = Project::new("command");
     let (code, _, told) =
         project.run(&["test", "--", "sh", "-c", "env > env.txt; test -d $FERROBASE_TEST_FOLDER/db && exit 7"]);
@@ -172,15 +172,17 @@ async fn a_command_finds_a_copy_in_its_environment_and_hands_on_its_exit_code() 
             found.iter().filter(|(_, value)| **value == found[name]).map(|(name, _)| *name).collect();
         assert_eq!(holders, [name], "a key that passes every policy has one name");
     }
+    let smtp: u16 = found["MAILPIT_SMTP_PORT"].parse().expect("a port");
+    assert!(smtp != 0 && !found["MAILPIT_URL"].ends_with(&smtp.to_string()), "{text}");
     assert!(
         found["SUPABASE_URL"].starts_with("http://127.0.0.1:") && !found["SUPABASE_URL"].ends_with(":54321"),
         "{text}"
     );
 
-    // A second start uses the template and applies nothing; a signal's number is returned as shells do.
+    // A second start uses the template and applies nothing. A signal's exit code is the same as in shells.
     let (code, _, told) = project.run(&["test", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!((code, told.as_str()), (Some(137), ""));
-    // One of another version, or half of one, as a cache may bring it.
+    // A template of another version, and half of one, as from a CI cache.
     let templates = project.root.join(".ferrobase/templates");
     let template =
         std::fs::read_dir(&templates).expect("a folder").flatten().find(|e| e.path().is_dir()).expect("one").path();
@@ -200,7 +202,7 @@ async fn a_command_finds_a_copy_in_its_environment_and_hands_on_its_exit_code() 
         assert_eq!((code, told.lines().count()), (Some(2), 1), "{wrong:?} {told}");
     }
 
-    // Another seed is another template; one that fails leaves nothing.
+    // Another seed needs another template. A failing one leaves nothing.
     project.write("supabase/seed.sql", "insert into nowhere values (1);\n");
     let (code, _, told) = project.run(&["test", "--", "true"]);
     assert_eq!(code, Some(1), "{told}");
@@ -209,7 +211,7 @@ async fn a_command_finds_a_copy_in_its_environment_and_hands_on_its_exit_code() 
     let kept = || std::fs::read_dir(project.root.join(".ferrobase/templates")).expect("a folder").flatten().count();
     assert_eq!(kept(), 2, "the lock and one template");
 
-    // Told to end, it ends the command first.
+    // On SIGTERM, it first ends the command.
     project.write("supabase/seed.sql", FILES[2].1);
     let mut child = project.spawn(&[
         "test",
@@ -225,7 +227,7 @@ async fn a_command_finds_a_copy_in_its_environment_and_hands_on_its_exit_code() 
 }
 
 #[actix_web::test]
-async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
+async fn copies_run_side_by_side_and_are_always_removed() {
     let project = Project::new("beside");
     let (one, two) = std::thread::scope(|scope| {
         let other = scope.spawn(|| project.copy());
@@ -238,7 +240,7 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     assert_eq!(two.titles().await, seed, "each has a database of its own");
     let file = format!("{}/storage/v1/object/public/avatars/one.txt", two.text("API_URL"));
     assert_eq!(reqwest::get(file).await.expect("an answer").text().await.expect("a body"), "a picture");
-    // Many people come from one address, and no limit applies.
+    // Many people sign up from one address, and no rate limit applies.
     for number in 0..40 {
         let url = format!("{}/auth/v1/token?grant_type=password", one.text("API_URL"));
         let wrong = serde_json::json!({ "email": "a@b.example", "password": format!("wrong {number}") });
@@ -248,7 +250,7 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     assert_eq!(one.end(), Some(0));
     assert_eq!(project.folders().len(), 1);
 
-    // After a kill only the server can clean up.
+    // After a kill, only the server can clean up.
     kill_process(pid(&two.child), Signal::KILL).expect("a signal");
     until("the server of a killed start tidies up", || project.is_clean()).await;
     let mut child = project.spawn(&["test", "--", "sh", "-c", "echo $$ > pid; exec sleep 1000"]);
@@ -262,7 +264,7 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     until("a killed run is tidied up", || project.is_clean()).await;
     until("its command ends", || Pid::from_raw(command).is_none_or(|pid| test_kill_process(pid).is_err())).await;
 
-    // Both killed, the next start tidies up, and leaves what is in use.
+    // If both are killed, the next start cleans up, and keeps what is in use.
     let other = project.copy();
     let in_use = project.folders();
     let killed = project.copy();
@@ -282,14 +284,14 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     let server = std::fs::read_to_string(server.join("server.lock")).expect("a lock").trim().parse().expect("a pid");
     kill_process(Pid::from_raw(server).expect("a pid"), Signal::KILL).expect("a signal");
     let mut third = third;
-    // Waiting closes the pipe, which would be an end in order.
+    // Waiting closes the pipe, which would be an orderly end.
     let pipe = third.child.stdin.take();
     assert_eq!(third.child.wait().expect("it ends").code(), Some(1));
     drop((pipe, third, other));
     until("everything is tidied up", || project.is_clean()).await;
 }
 
-/// Everything that the database holds: rows, sequences, columns, policies, functions and roles.
+/// The complete content of the database: rows, sequences, columns, policies, functions and roles.
 const DUMP: &str = "
     select string_agg(line, E'\\n' order by line) from (
       select format('%s.%s %s', schemaname, tablename,
@@ -321,6 +323,21 @@ impl Copy {
         self.superuser().await.query_one(DUMP, &[]).await.expect("a dump").get(0)
     }
 
+    /// Sends a mail as an app does.
+    async fn receive_mail(&self) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let port: u16 = self.text("MAILPIT_SMTP_PORT").parse().expect("a port");
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+        let mail =
+            "EHLO me\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\nSubject: Hi\r\n\r\n.\r\nQUIT\r\n";
+        stream.write_all(mail.as_bytes()).await.expect("sent");
+        let mut heard = String::new();
+        stream.read_to_string(&mut heard).await.expect("answers");
+        assert!(heard.contains("queued as"), "{heard}");
+        let found = reqwest::get(format!("{}/api/messages?to=c@d.example", self.text("MAILPIT_URL"))).await;
+        assert!(found.expect("mails").text().await.expect("JSON").contains("\"Hi\""));
+    }
+
     async fn reset(&self) -> (u16, String) {
         self.post("/ferrobase/v1/reset", "SECRET_KEY", "").await
     }
@@ -336,7 +353,7 @@ impl Copy {
 }
 
 #[actix_web::test]
-async fn a_reset_makes_everything_as_after_a_fresh_start() {
+async fn a_reset_restores_the_state_of_a_fresh_start() {
     let project = Project::new("reset");
     project.write("supabase/roles.sql", "create role reporter nologin;\nalter role reporter set work_mem = '8MB';");
     let copy = project.copy();
@@ -363,6 +380,7 @@ async fn a_reset_makes_everything_as_after_a_fresh_start() {
         let person = r#"{"email":"a@b.example","password":"secret words"}"#;
         assert_eq!(copy.post("/auth/v1/signup", "ANON_KEY", person).await.0, 200, "{round}");
         assert_eq!(copy.post("/auth/v1/recover", "ANON_KEY", r#"{"email":"a@b.example"}"#).await.0, 200);
+        copy.receive_mail().await;
         let (uploaded, told) = copy.post("/storage/v1/object/avatars/two.txt", "SECRET_KEY", "two").await;
         assert_eq!(uploaded, 200, "{told}");
         assert_ne!(copy.dump().await, fresh);
@@ -370,7 +388,7 @@ async fn a_reset_makes_everything_as_after_a_fresh_start() {
             assert_eq!(copy.post("/ferrobase/v1/reset", "ANON_KEY", "").await.0, 401);
             assert_eq!(copy.reset().await, (204, String::new()));
         } else {
-            // Two at once are two after each other.
+            // Two concurrent resets run one after the other.
             let (one, two) = tokio::join!(copy.reset(), copy.reset());
             assert_eq!((one, two), ((204, String::new()), (204, String::new())));
         }
@@ -396,7 +414,7 @@ async fn a_reset_makes_everything_as_after_a_fresh_start() {
         let answer = socket.next().await.expect("an answer").expect("a frame");
         assert!(answer.to_string().contains("\"ok\""), "{answer}");
     }
-    // One that cannot put the files back says so, and the copy goes on with the database as it is then.
+    // If the files cannot be restored, the reset fails, and the copy continues with the new database.
     let in_the_way = project.folders()[0].join("storage.former");
     let _ = std::fs::remove_dir_all(&in_the_way);
     std::fs::write(&in_the_way, "").expect("a file");
@@ -417,7 +435,7 @@ async fn a_reset_makes_everything_as_after_a_fresh_start() {
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-/// Joins a channel until it stays, and adds a task until the channel tells of it.
+/// Joins a channel until it stays joined, then adds tasks until the channel receives one.
 async fn hear_of_a_task(socket: &mut Socket, joins: &mut u32, add: impl AsyncFn()) {
     let mut is_to_join = true;
     loop {
@@ -454,9 +472,9 @@ async fn hear_of_a_task(socket: &mut Socket, joins: &mut u32, add: impl AsyncFn(
     }
 }
 
-/// `just bench test` has a hundred of them.
+/// `just bench test` does a hundred of these.
 #[actix_web::test]
-async fn resets_in_a_row_leave_a_socket_open_and_a_person_who_can_sign_in() {
+async fn repeated_resets_keep_sockets_open_and_allow_sign_in() {
     let project = Project::new("row");
     project.write("supabase/migrations/2_published.sql", "alter publication supabase_realtime add table tasks;");
     let copy = project.copy();

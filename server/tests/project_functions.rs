@@ -1,16 +1,19 @@
-//! Edge functions of different kinds on Deno, as projects write them: where their modules come from, and what they ask of the
-//! runtime.
+//! Edge functions of different kinds on Deno, as projects write them: where their modules come from, and what they need
+//! from the runtime.
 
 use std::time::{Duration, Instant};
 
+use actix_web::HttpResponse;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::project::Project;
+use crate::support::outside;
 
-const FUNCTIONS: [(&str, &str); 14] = [
-    // `serve` of the standard library, a package through esm.sh, CORS by the function: what most public projects have.
+const FUNCTIONS: [(&str, &str); 16] = [
+    // Like most public projects: `serve` of the standard library, a package through esm.sh, and the function's own
+    // CORS.
     (
         "supabase/functions/classic/index.ts",
         "import { serve } from 'https://deno.land/std@0.168.0/http/server.ts';\nimport ms from 'https://esm.sh/ms@2.1.3';\n\
@@ -22,7 +25,7 @@ const FUNCTIONS: [(&str, &str); 14] = [
         "supabase/functions/_shared/cors.ts",
         "export const corsHeaders = { 'Access-Control-Allow-Origin': 'https://app.example' };\n",
     ),
-    // An import map of all functions, with a prefix of the standard library.
+    // An import map for all functions, with a prefix for the standard library.
     (
         "supabase/functions/deno.json",
         "{ \"imports\": { \"std/\": \"https://deno.land/std@0.177.0/\", \"ms\": \"npm:ms@2.1.3\" } }\n",
@@ -33,19 +36,19 @@ const FUNCTIONS: [(&str, &str); 14] = [
          Deno.serve(() => new Response(`${encode('hello')} ${ms(1000)} ${unit}`));\n",
     ),
     ("shared/unit.ts", "export const unit = 'from the application';\n"),
-    // Served where it is the main module, so that its tests import the handler alone.
+    // Served only if it is the main module, so that its tests can import the handler alone.
     (
         "supabase/functions/tested/index.ts",
         "export const handler = () => new Response('as main');\nif (import.meta.main) Deno.serve(handler);\n",
     ),
     ("supabase/functions/modern/index.ts", "export default { fetch: () => new Response('by default') };\n"),
-    // A web socket.
+    // A WebSocket.
     (
         "supabase/functions/socket/index.ts",
         "Deno.serve((request) => {\n  const { socket, response } = Deno.upgradeWebSocket(request);\n\
          socket.onmessage = (event) => socket.send(`echo ${event.data}`);\n  return response;\n});\n",
     ),
-    // Work that goes on after the answer.
+    // Work that continues after the response.
     (
         "supabase/functions/later/index.ts",
         "Deno.serve(() => {\n  EdgeRuntime.waitUntil((async () => {\n    await new Promise((done) => setTimeout(done, 50));\n\
@@ -54,12 +57,24 @@ const FUNCTIONS: [(&str, &str); 14] = [
          'content-type': 'application/json' }, body: JSON.stringify({ text: 'afterwards' }) });\n  })());\n\
          return new Response(null, { status: 202 });\n});\n",
     ),
-    // The database itself.
+    // Direct access to the database.
     (
         "supabase/functions/database/index.ts",
         "import postgres from 'https://deno.land/x/postgresjs@v3.4.5/mod.js';\n\
          const sql = postgres(Deno.env.get('SUPABASE_DB_URL')!, { max: 1 });\n\
          Deno.serve(async () => Response.json(await sql`select count(*)::int as notes, current_user::text as person from notes`));\n",
+    ),
+    // Another client of PostgreSQL.
+    (
+        "supabase/functions/client/index.ts",
+        "import { Pool } from 'https://deno.land/x/postgres@v0.17.0/mod.ts';\n\
+         const pool = new Pool(Deno.env.get('SUPABASE_DB_URL')!, 2, true);\n\
+         Deno.serve(async () => {\n  const client = await pool.connect();\n  try {\n\
+         const one = await client.queryObject<{ big: bigint; text: string }>`select ${7}::int8 as big, ${'it'} as text`;\n\
+         const two = await client.queryArray('select $1::int + 1, $2::text', [1, 'a']);\n\
+         const three = await client.queryObject({ text: 'select $NAME::text as the_name', args: { name: 'x' }, camelCase: true });\n\
+         let code = ''; try { await client.queryArray('select nothing'); } catch (error) { code = `${error.name} ${error.fields.code}`; }\n\
+         return Response.json([typeof one.rows[0].big, one.rows[0].text, two.rows, three.rows, code]);\n  } finally { client.release(); }\n});\n",
     ),
     // A form with a file, and a file beside the function.
     (
@@ -69,7 +84,7 @@ const FUNCTIONS: [(&str, &str); 14] = [
          return Response.json({ greeting: greeting.trim(), name: file.name, text: await file.text() });\n});\n",
     ),
     ("supabase/functions/form/greeting.txt", "good day\n"),
-    // A webhook that checks its signature; a package of npm that writes to `process.env`.
+    // A webhook with a signature check; an npm package that writes to `process.env`.
     (
         "supabase/functions/webhook/index.ts",
         "import { crypto, timingSafeEqual } from 'jsr:@std/crypto@1';\nimport { encodeHex } from 'jsr:@std/encoding@1';\n\
@@ -81,7 +96,11 @@ const FUNCTIONS: [(&str, &str); 14] = [
          let refused = '';\n  try { Deno.env.set('A', 'b'); } catch (error) { refused = error.name; }\n\
          return Response.json({ ok, seen: process.env.SEEN, refused }, { status: ok ? 200 : 401 });\n});\n",
     ),
-    // A model that is not there fails when it is asked, not when the function begins.
+    (
+        "supabase/functions/keys/index.ts",
+        "Deno.serve(() => Response.json(JSON.parse(Deno.env.get('SUPABASE_JWKS')!).keys.map((key: { kid: string }) => key.kid)));\n",
+    ),
+    // A missing model fails when it is used, not when the function starts.
     (
         "supabase/functions/model/index.ts",
         "const session = new Supabase.ai.Session('gte-small');\n\
@@ -110,11 +129,20 @@ async fn answered(request: reqwest::RequestBuilder) -> (u16, String) {
 }
 
 #[actix_web::test]
-async fn functions_of_many_kinds_answer() {
+async fn many_kinds_of_functions_work() {
     let notes = "create table notes (text text); alter table notes enable row level security;";
     let mut files = FUNCTIONS.to_vec();
     files.push(("supabase/migrations/1_notes.sql", notes));
-    let project = Project::new("kinds", "", &files);
+    let issuer = outside::serve(|request, _| async move {
+        let own = format!("http://{}", request.connection_info().host());
+        let key = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "theirs", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" });
+        match request.path() {
+            "/keys" => HttpResponse::Ok().json(json!({ "keys": [key] })),
+            _ => HttpResponse::Ok().json(json!({ "issuer": own, "jwks_uri": format!("{own}/keys") })),
+        }
+    });
+    let third_party = format!("[auth.third_party.workos]\nenabled = true\nissuer_url = \"{issuer}\"\n");
+    let project = Project::new("kinds", &third_party, &files);
     project.ok(&["start"]);
     let status = project.status();
     let text = |key: &str| status[key].as_str().expect("a text").to_owned();
@@ -130,6 +158,8 @@ async fn functions_of_many_kinds_answer() {
     assert_eq!(call.text("mapped").await, (200, "aGVsbG8= 1s from the application".to_owned()));
     assert_eq!(call.text("tested").await, (200, "as main".to_owned()));
     assert_eq!(call.text("modern").await, (200, "by default".to_owned()));
+    // The other issuer's keys, and the one that signs the project's own tokens.
+    assert_eq!(call.text("keys").await, (200, r#"["theirs","b81269f1-21d8-4f2e-b719-c2240a840d90"]"#.to_owned()));
     assert_eq!(call.text("later").await.0, 202);
     let (code, told) = call.text("model").await;
     assert!(code == 501 && told.contains("Supabase.ai is not served here"), "{code} {told}");
@@ -162,11 +192,15 @@ async fn functions_of_many_kinds_answer() {
     let (code, rows) = call.text("database").await;
     let rows: Value = serde_json::from_str(&rows).unwrap_or_else(|_| panic!("{code} {rows}"));
     assert_eq!(rows, json!([{ "notes": 1, "person": "postgres" }]));
+    assert_eq!(
+        call.text("client").await,
+        (200, r#"["bigint","it",[[2,"a"]],[{"theName":"x"}],"PostgresError 42703"]"#.to_owned())
+    );
     what_changes_is_served(&project, &call).await;
     assert!(!project.root.join("supabase/functions/deno.lock").exists(), "the project's folder is left as it is");
 }
 
-/// A new function, its settings and its environment, without a restart.
+/// A new function, changed settings and environment, all without a restart.
 async fn what_changes_is_served(project: &Project, call: &Caller) {
     assert_eq!(call.text("fresh").await.0, 404);
     project.write(

@@ -11,7 +11,7 @@ use crate::project_commands::installed;
 
 const SECRET: &str = "the secret of the former place, long enough";
 
-/// The size of the project: `FERROBASE_MOVE_USERS=10000 FERROBASE_MOVE_FILES=1000` makes a large one.
+/// The size of the project. `FERROBASE_MOVE_USERS=10000 FERROBASE_MOVE_FILES=1000` makes a large one.
 fn amount(name: &str) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
@@ -44,12 +44,34 @@ create function watch() returns event_trigger language plpgsql as $$ begin null;
 create event trigger watch on ddl_command_end execute function watch();
 "#;
 
-/// A person with a session of before.
+/// A user with an existing session.
 struct Person {
     email: String,
     id: String,
     access: String,
     refresh: String,
+}
+
+/// How long the parts of a move took.
+#[derive(Default)]
+struct Report(Vec<(&'static str, f64)>);
+
+impl Report {
+    fn took(&mut self, what: &'static str, begun: Instant) {
+        self.0.push((what, begun.elapsed().as_secs_f64()));
+    }
+
+    /// Writes them to the file that `FERROBASE_MOVE_REPORT` names; see `tools/move-project.sh`.
+    fn end(&self, count: usize, files: usize) {
+        let lines: String = self.0.iter().map(|(what, took)| format!("| {what} | {took:.1} |\n")).collect();
+        let text = format!(
+            "{count} accounts, each with a session, and {files} files of 20 kB. All of them worked afterwards, and nobody signed in \
+             again.\n\n| what | s |\n|---|---|\n{lines}"
+        );
+        if let Ok(path) = std::env::var("FERROBASE_MOVE_REPORT") {
+            std::fs::write(path, &text).expect("a report");
+        }
+    }
 }
 
 struct Api {
@@ -99,7 +121,7 @@ fn bytes_of(place: usize) -> Vec<u8> {
 }
 
 async fn people_of(former: &Project, count: usize) -> Vec<Person> {
-    // By SQL, as a hash takes its time by the API.
+    // In SQL, because password hashing through the API takes time.
     former
         .one(&format!(
             "insert into auth.users (id, instance_id, aud, role, email, encrypted_password, email_confirmed_at, raw_app_meta_data,
@@ -129,7 +151,7 @@ fn assert_same(found: &str, expected: &str) {
 }
 
 #[actix_web::test]
-async fn a_project_that_moves_takes_its_people_with_it_and_nobody_signs_in_again() {
+async fn an_imported_project_keeps_its_users_and_their_sessions() {
     if installed("client/bin/pg_dump").is_none() {
         return;
     }
@@ -172,15 +194,18 @@ async fn a_project_that_moves_takes_its_people_with_it_and_nobody_signs_in_again
     assert_eq!(here.one("select id from own").await, "1");
 
     let expected = state(&former);
+    let mut report = Report::default();
     let begun = Instant::now();
     let (_, told) = here.ok(&[&import[..], &["--yes"]].concat());
-    let once = begun.elapsed();
+    report.took("`ferrobase import`, with the restart", begun);
     assert!(told.contains(&format!("Imported {count} accounts, {count} sessions")), "{told}");
     assert!(told.contains(&format!("Brought {files} files")) && !told.contains("Left out"), "{told}");
     assert_same(&state(&here), &expected);
-    // Repeated: the same state, and no file is copied twice.
+    // Repeated: the same state, and no file is copied again.
+    let begun = Instant::now();
     let (_, told) = here.ok(&[&import[..], &["--yes"]].concat());
     assert!(told.contains(&format!("Brought 0 files (0 bytes), {files} were there")), "{told}");
+    report.took("the same once more", begun);
     assert_same(&state(&here), &expected);
     let owners = "select string_agg(distinct pg_get_userbyid(relowner)::text, ',') from pg_class
                   where relnamespace = 'public'::regnamespace and relkind in ('r', 'v')";
@@ -191,6 +216,7 @@ async fn a_project_that_moves_takes_its_people_with_it_and_nobody_signs_in_again
     let api = Api::of(&here);
     let kept = here.root.join("supabase/.env.local");
     assert!(std::fs::read_to_string(kept).expect("a file").contains(SECRET));
+    let begun = Instant::now();
     futures_util::stream::iter(&people)
         .for_each_concurrent(8, |person| {
             let api = &api;
@@ -206,6 +232,8 @@ async fn a_project_that_moves_takes_its_people_with_it_and_nobody_signs_in_again
             }
         })
         .await;
+    report.took("each old access token at auth and REST, each old refresh token, each password", begun);
+    let begun = Instant::now();
     futures_util::stream::iter(0..files)
         .for_each_concurrent(8, |at| {
             let (api, person, other) = (&api, &people[at % count], &people[(at + 1) % count]);
@@ -220,13 +248,14 @@ async fn a_project_that_moves_takes_its_people_with_it_and_nobody_signs_in_again
             }
         })
         .await;
-    // The trigger on auth.users is here, and works from now on.
+    report.took("each file, byte for byte, and its refusal to somebody else", begun);
+    // The trigger on auth.users has been imported and works.
     let person = json!({ "email": "new@example.org", "password": "secret words" });
     let answer =
         api.http.post(format!("{}/auth/v1/signup", api.url)).header("apikey", &api.key).json(&person).send().await;
     assert_eq!(answer.expect("an answer").status().as_u16(), 200);
     assert_eq!(here.one("select count(*) from profiles").await, (count + 1).to_string());
-    eprintln!("{count} accounts with sessions and {files} files came in {:.1} s", once.as_secs_f64());
+    report.end(count, files);
     if count > 100 {
         return;
     }
@@ -246,7 +275,7 @@ fn an_archive_is_taken_as_the_database_itself(former: &Project, here: &Project, 
     assert_same(&state(here), expected);
 }
 
-/// Written as pg_dump writes one of a hosted project, with what is not to be had here.
+/// A dump as pg_dump writes it for a hosted project, including parts that are not available here.
 fn hosted(person: &Person) -> String {
     format!(
         r#"\restrict abc

@@ -1,4 +1,4 @@
-//! What tools write into migrations and seeds, and what projects take for granted there: `db pull`, `db diff`, dumps of rows.
+//! What tools write into migrations and seeds, and what projects expect there: `db pull`, `db diff`, dumps of rows.
 
 use crate::project::Project;
 
@@ -13,11 +13,24 @@ create extension if not exists pg_trgm with schema extensions version '0.9';
 create extension if not exists \"pgaudit\" with schema \"extensions\";
 create extension if not exists pg_repack;
 alter role authenticator set pgaudit.log = 'ddl';
+create table integrations (secret uuid references vault.secrets (id) on delete cascade);
+insert into integrations select vault.create_secret('s');
+drop publication if exists supabase_realtime;
+create publication supabase_realtime;
+create table prices (net int, gross int generated always as (net * 2) stored);
+alter table prices replica identity full;
+alter publication supabase_realtime add table prices;
+insert into prices values (1);
+update prices set net = 2;
 ";
 
-/// The head of a dump finds nothing without its schema.
+/// After a dump's header, nothing is found without its schema.
 const DUMPED: &str = "SELECT pg_catalog.set_config('search_path', '', false);
 CREATE EXTENSION IF NOT EXISTS \"pgsodium\";
+CREATE PUBLICATION \"supabase_realtime_messages_publication\" WITH (publish = 'insert, update, delete, truncate');
+ALTER PUBLICATION \"supabase_realtime_messages_publication\" OWNER TO \"postgres\";
+CREATE EXTENSION \"citext\" WITH SCHEMA \"public\";
+GRANT ALL ON FUNCTION \"public\".\"of_another_version\"(\"text\") TO \"anon\";
 CREATE TABLE \"public\".\"letters\" (\"id\" bigint generated always as identity);
 ALTER TABLE \"public\".\"letters\" OWNER TO \"postgres\";
 ";
@@ -32,9 +45,9 @@ create extension greetings with schema public;
 ";
 
 #[actix_web::test]
-async fn what_tools_write_into_migrations_runs() {
+async fn migrations_written_by_tools_run() {
     let project = Project::new(
-        "dumped",
+        "tools",
         "",
         &[
             ("supabase/migrations/1_earlier.sql", EARLIER),
@@ -54,7 +67,7 @@ async fn what_tools_write_into_migrations_runs() {
     let extensions = "select string_agg(extname, ' ' order by extname) from pg_extension
                       where extname in ('pg_net', 'pgmq', 'pg_graphql', 'pgsodium', 'pg_trgm', 'pgaudit', 'greetings', 'pg_repack')";
     assert_eq!(project.one(extensions).await, "greetings pg_graphql pg_repack pg_trgm pgaudit pgmq pgsodium");
-    // What runs as the superuser lies where nobody else can put something.
+    // Objects that the superuser runs are in schemas where nobody else can create anything.
     let owners = "select string_agg(nspname || '=' || nspowner::regrole, ' ' order by nspname) from pg_namespace
                   where nspname in ('pgmq', 'pgsodium', 'pgtle', 'graphql')";
     assert_eq!(
@@ -63,7 +76,7 @@ async fn what_tools_write_into_migrations_runs() {
     );
     assert_eq!(project.one("select pgmq.send('jobs', '{}')").await, "1");
 
-    // An extension that came as text belongs to whoever created it and gives no rights.
+    // An extension given as SQL text belongs to its creator and grants no rights.
     let owner = "select hello() || ' ' || proowner::regrole from pg_proc where proname = 'hello'";
     assert_eq!(project.one(owner).await, "hello postgres");
     assert_eq!(project.one("alter extension greetings update to '1.1'; select hello()").await, "hello again");
@@ -90,13 +103,13 @@ async fn what_tools_write_into_migrations_runs() {
     project.one("select pgtle.uninstall_extension('greetings')").await;
     assert_eq!(project.one("select count(*) from pg_available_extensions where name = 'greetings'").await, "0");
 
-    // A trigger that sends a row twice in one transaction sends two messages.
+    // A trigger that sends the same row twice in one transaction sends two messages.
     let sent = "begin; select realtime.send(p, 'a', 'x'), realtime.send(p, 'b', 'x')
                 from (select '{\"id\": \"0e7e8a8e-33a1-4c4c-8f5a-0d4f2f7c8f11\"}'::jsonb) as row (p); commit";
     project.one(sent).await;
     assert_eq!(project.one("select count(*) from realtime.messages where topic = 'x'").await, "2");
 
-    // One that cannot be had is told with the way to it.
+    // The error about an unavailable extension says how to get it.
     project.write("supabase/migrations/4_places.sql", "create extension postgis with schema extensions;");
     let (success, _, told) = project.run(&["migration", "up"]);
     assert!(!success && told.contains("4_places.sql:1: extension \"postgis\" is not available"), "{told}");

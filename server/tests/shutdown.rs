@@ -22,14 +22,14 @@ fn token(role: &str) -> String {
     encode(&Header::default(), &claims, &EncodingKey::from_secret(SECRET.as_bytes())).expect("a token")
 }
 
-/// A server as a process; ended with this value.
+/// A server process; stopped when dropped.
 struct Server {
     child: Child,
     base: String,
 }
 
 impl Server {
-    /// With only these settings; `port_setting` names the setting of its port or address.
+    /// With only these settings; `port_setting` is the setting of its port or address.
     fn start(arguments: &[&str], (port_setting, host): (&str, &str), settings: &[(&str, &str)]) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
         let child = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
@@ -65,7 +65,7 @@ impl Server {
         actix_web::rt::spawn(request.bearer_auth(token).json(body).send());
     }
 
-    /// Tells it to stop, and waits for that.
+    /// Tells it to stop, and waits until it has.
     async fn stop(mut self) {
         let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(told.expect("kill").success());
@@ -84,13 +84,13 @@ impl Drop for Server {
     }
 }
 
-/// How many statements of this database sleep.
+/// The number of sleeping statements in this database.
 async fn sleepers(owner: &Client) -> i64 {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
     owner.query_one(sql, &[]).await.expect("who sleeps").get(0)
 }
 
-/// A PostgreSQL that is reached encrypted and with a client's certificate only; what is open already stays.
+/// A PostgreSQL that accepts only encrypted connections with a client certificate; existing connections stay.
 struct Guarded {
     postgres: EmbeddedPostgres,
     owner: Client,
@@ -104,7 +104,7 @@ fn certificate(name: &str) -> PathBuf {
 impl Guarded {
     async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        // PostgreSQL's user passes through.
+        // PostgreSQL's user has to be able to enter.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).expect("its mode");
         let data_root = folder.path().join("data");
         let options = EmbeddedOptions { data_root, port: 0, ..EmbeddedOptions::default() };
@@ -132,7 +132,7 @@ impl Guarded {
         ] {
             owner.batch_execute(statement).await.expect(statement);
         }
-        // A key that others may read is refused, as libpq does.
+        // A key that others may read is refused, as by libpq.
         let key = folder.path().join("client.key");
         std::fs::copy(certificate("client.key"), &key).expect("copied");
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("its mode");
@@ -143,7 +143,7 @@ impl Guarded {
         format!("{}?{parameters}", self.postgres.admin_url)
     }
 
-    /// Parameters that show our certificate.
+    /// Parameters with our client certificate.
     fn shown(&self) -> String {
         let key = self.folder.path().join("client.key");
         format!("sslcert={}&sslkey={}", certificate("client.pem").display(), key.display())
@@ -151,7 +151,7 @@ impl Guarded {
 }
 
 #[actix_web::test]
-async fn a_statement_that_outlives_the_drain_is_cancelled_in_every_mode_and_certificates_are_shown() {
+async fn statements_outliving_the_drain_are_cancelled_in_every_mode_with_certificates() {
     let (app, guarded) = futures_util::join!(TestApp::start(), Guarded::start());
     app.owner
         .batch_execute(
@@ -166,7 +166,7 @@ async fn a_statement_that_outlives_the_drain_is_cancelled_in_every_mode_and_cert
         .await
         .expect("naps");
 
-    // Whom PostgreSQL does not know, or who does not know PostgreSQL, gets no connection.
+    // A client unknown to PostgreSQL gets no connection, and neither does a PostgreSQL unknown to the client.
     let (authority, other) = (certificate("authority.pem"), certificate("client.pem"));
     let (authority, other) = (authority.display(), other.display());
     let shown = guarded.shown();
@@ -196,6 +196,7 @@ async fn a_statement_that_outlives_the_drain_is_cancelled_in_every_mode_and_cert
             ("JWT_SECRET", SECRET),
             ("ANON_KEY", &token("anon")),
             ("FERROBASE_MIGRATIONS", "none"),
+            ("FERROBASE_ADMIN_LISTEN", "127.0.0.1:0"),
             ("FERROBASE_MAIL", "drop"),
             ("FERROBASE_USER", "root"),
             ("FERROBASE_DATA_DIR", &file("whole")),
@@ -212,6 +213,8 @@ async fn a_statement_that_outlives_the_drain_is_cancelled_in_every_mode_and_cert
             ("GOTRUE_API_HOST", "127.0.0.1"),
             ("GOTRUE_JWT_SECRET", SECRET),
             ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+            // A busy machine may take more than ten seconds until both others' statements sleep.
+            ("GOTRUE_API_MAX_REQUEST_DURATION", "120s"),
         ],
     );
     let storage = Server::start(

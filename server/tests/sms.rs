@@ -1,4 +1,4 @@
-//! Texts: from `ferrobase.send_sms` to the provider, and back by the provider's webhook.
+//! Text messages: from `ferrobase.send_sms` to the provider, and back through the provider's webhook.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use ferrobase::config::{AuthConfig, AuthMode, Reader, Source};
 use ferrobase::db::{Pool, PoolOptions};
 use ferrobase::mail::outbox::{Channel, deliver_next};
 use ferrobase::mail::{FromAddress, MailConfig, Memory, Sender as _, inbox::Inbox};
-use ferrobase::sms::{Outgoing, Way};
+use ferrobase::sms::{Outgoing, TextTransport};
 use hmac::{Hmac, Mac as _};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -26,11 +26,11 @@ const TWILIO: [(&str, &str); 4] = [
     ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "+15550000000"),
 ];
 
-/// Where texts go with these settings, mail being caught in the inbox.
-fn way(settings: &[(&str, &str)]) -> Way {
+/// The outbox for texts with these settings; mail goes to the inbox.
+fn transport(settings: &[(&str, &str)]) -> TextTransport {
     let source = Source::from_pairs(settings.iter().copied());
     let auth = AuthConfig::read(&mut Reader::new(&source), AuthMode::Full);
-    Way::of(&auth.sms, &MailConfig::Inbox(sender()), reqwest::Client::new())
+    TextTransport::of(&auth.sms, &MailConfig::Inbox(sender()), reqwest::Client::new())
 }
 
 fn sender() -> FromAddress {
@@ -48,13 +48,13 @@ impl Texts {
     async fn new(settings: &[(&str, &str)]) -> Self {
         let database = Database::new(Template::Platform).await;
         let pool = Pool::new(&database.logins().service_url, &PoolOptions::default()).expect("pool");
-        let (way, owner) = (way(settings), connect(&database.url).await);
-        way.announce(&pool).await.expect("told");
-        let outgoing = Outgoing::new(pool.clone(), way, Arc::new(Inbox::new(pool.clone(), sender())));
+        let (transport, owner) = (transport(settings), connect(&database.url).await);
+        transport.announce(&pool).await.expect("told");
+        let outgoing = Outgoing::new(pool.clone(), transport, Arc::new(Inbox::new(pool.clone(), sender())));
         Self { _database: database, pool, owner, outgoing }
     }
 
-    /// Whether `ferrobase.send_sms` took it.
+    /// Whether `ferrobase.send_sms` accepted it.
     async fn queue(&self, number: &str) -> bool {
         let sql = "select ferrobase.send_sms($1, 'Hello') is not null";
         self.owner.query_one(sql, &[&number]).await.expect("queued or not").get(0)
@@ -70,7 +70,7 @@ impl Texts {
 }
 
 #[actix_web::test]
-async fn a_text_leaves_by_twilio_and_a_number_that_stopped_gets_none() {
+async fn a_text_is_sent_by_twilio_but_not_to_numbers_that_stopped() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let twilio = outside::serve({
         let asked = Arc::clone(&asked);
@@ -86,58 +86,58 @@ async fn a_text_leaves_by_twilio_and_a_number_that_stopped_gets_none() {
         }
     });
     let texts = Texts::new(&[&TWILIO[..], &[("FERROBASE_SMS_TWILIO_URL", &twilio)]].concat()).await;
-    let state = "select coalesce(max(attempts || ' ' || (failed_at is not null)), 'none') from ferrobase.outbox";
+    let state = "select coalesce(max(attempts || ' ' || (failed_at is not null)), 'none') from _supavisor.outbox";
 
     assert!(texts.queue("+15551234567").await);
     assert!(texts.deliver().await);
     assert_eq!(texts.text(state).await, "1 false", "a provider that is busy is asked again");
-    texts.owner.batch_execute("update ferrobase.outbox set next_attempt_at = now()").await.expect("due");
+    texts.owner.batch_execute("update _supavisor.outbox set next_attempt_at = now()").await.expect("due");
     assert!(texts.deliver().await);
     assert_eq!(texts.text(state).await, "none");
     assert_eq!(asked.lock()[1], "Channel=sms&Body=Hello&To=%2B15551234567&From=%2B15550000000");
 
     assert!(texts.queue("+15551234567").await && texts.deliver().await);
     assert_eq!(texts.text(state).await, "1 true", "what is never taken is not tried again");
-    texts.owner.batch_execute("delete from ferrobase.outbox").await.expect("tidy");
+    texts.owner.batch_execute("delete from _supavisor.outbox").await.expect("tidy");
 
     assert!(texts.queue("+15557654321").await && texts.deliver().await);
     assert_eq!(texts.text(state).await, "none");
     assert!(!texts.queue("+15557654321").await, "Twilio said that it has stopped");
 
-    // Queued by a transaction that saw no STOP yet.
+    // Queued by a transaction that had not seen STOP yet.
     assert!(texts.queue("+15551230000").await);
-    texts.owner.batch_execute("insert into ferrobase.sms_stopped values ('+15551230000')").await.expect("stopped");
+    texts.owner.batch_execute("insert into _supavisor.sms_stopped values ('+15551230000')").await.expect("stopped");
     assert!(texts.deliver().await);
     assert_eq!((texts.text(state).await.as_str(), asked.lock().len()), ("none", 4), "nothing was sent");
 }
 
 #[tokio::test]
-async fn development_shows_texts_in_the_inbox_and_the_mails_lanes_leave_them_alone() {
+async fn development_shows_texts_in_the_inbox_beside_mails() {
     let texts = Texts::new(&[]).await;
     assert!(texts.queue("+15551234567").await);
     assert!(!deliver_next(&texts.pool, &Memory::default(), Channel::Mail).await.expect("a look"));
     assert!(texts.deliver().await);
-    let shown = "select recipient || ' ' || body_text from ferrobase.inbox";
+    let shown = "select recipient || ' ' || body_text from _supavisor.inbox";
     assert_eq!(texts.text(shown).await, "+15551234567@sms.invalid Hello");
 }
 
 #[tokio::test]
-async fn a_number_and_a_day_have_limits_and_without_a_provider_nothing_is_queued() {
+async fn texts_are_limited_per_number_and_day_and_need_a_provider() {
     let texts = Texts::new(&[]).await;
     for number in ["555 123", "15551234567", "+0555123456", ""] {
         assert!(!texts.queue(number).await, "{number} is no number");
     }
-    texts.owner.batch_execute("update ferrobase.sms_rules set per_number = 2, per_day = 3").await.expect("rules");
+    texts.owner.batch_execute("update _supavisor.sms_rules set per_number = 2, per_day = 3").await.expect("rules");
     let mut queued = Vec::new();
     for number in ["+15551234567", "+15551234567", "+15551234567", "+15551230000", "+15551230001"] {
         queued.push(texts.queue(number).await);
     }
     assert_eq!(queued, [true, true, false, true, false], "two for a number, three on a day");
-    texts.owner.batch_execute("update ferrobase.sms_counts set day = day - 2").await.expect("another day");
+    texts.owner.batch_execute("update _supavisor.sms_counts set day = day - 2").await.expect("another day");
     assert!(texts.queue("+15551234567").await);
-    assert_eq!(texts.text("select count(*)::text from ferrobase.sms_counts").await, "1", "old days are forgotten");
+    assert_eq!(texts.text("select count(*)::text from _supavisor.sms_counts").await, "1", "old days are forgotten");
 
-    let unserved = way(&[("GOTRUE_SMS_PROVIDER", "twilio")]);
+    let unserved = transport(&[("GOTRUE_SMS_PROVIDER", "twilio")]);
     unserved.announce(&texts.pool).await.expect("told");
     assert!(!texts.queue("+15551230009").await);
     let message = ferrobase::sms::Text { to: "15551230009", body: "", channel: "sms", code: "" }.as_mail();
@@ -145,7 +145,7 @@ async fn a_number_and_a_day_have_limits_and_without_a_provider_nothing_is_queued
     assert!(refused.is_err(), "what was queued before stays to be looked at");
 }
 
-/// As Twilio signs.
+/// A signature as Twilio makes it.
 fn signature(token: &str, signed: &str) -> String {
     let mut mac = Hmac::<Sha1>::new_from_slice(token.as_bytes()).expect("a key");
     mac.update(signed.as_bytes());
@@ -153,7 +153,7 @@ fn signature(token: &str, signed: &str) -> String {
 }
 
 #[actix_web::test]
-async fn stop_and_start_count_when_twilio_signed_them() {
+async fn stop_and_start_are_accepted_only_if_signed_by_twilio() {
     let app = TestApp::with_settings(&[&TWILIO[..], &[("API_EXTERNAL_URL", "https://aid.example")]].concat()).await;
     let number = "+15551234567";
     let call = |path: &'static str, body: &'static str, signature: String| {
@@ -165,7 +165,7 @@ async fn stop_and_start_count_when_twilio_signed_them() {
         signature(token, &format!("https://aid.example/sms/v1/twilio{tail}AccountSidAC1Body{body}From{number}"))
     };
     let stopped = async || -> bool {
-        let sql = "select exists (select from ferrobase.sms_stopped)";
+        let sql = "select exists (select from _supavisor.sms_stopped)";
         app.owner.query_one(sql, &[]).await.expect("a look").get(0)
     };
 
@@ -193,7 +193,7 @@ async fn stop_and_start_count_when_twilio_signed_them() {
         assert_eq!((answer.status().as_u16(), stopped().await), (200, expected), "{body}");
         assert!(answer.text().await.expect("a body").ends_with("<Response/>"));
     }
-    let waiting: i64 = app.owner.query_one("select count(*) from ferrobase.outbox", &[]).await.expect("count").get(0);
+    let waiting: i64 = app.owner.query_one("select count(*) from _supavisor.outbox", &[]).await.expect("count").get(0);
     assert_eq!(waiting, 0, "what waited is not sent any more");
     assert!(!app.owner.query_one(sql, &[]).await.expect("refused").get::<_, bool>(0));
 

@@ -1,9 +1,9 @@
-//! Server, PostgreSQL or both are killed while files are uploaded, replaced, moved, copied, removed, sent in parts and
-//! resumed. A ledger of what was acknowledged is then held against what is there.
+//! Kills server, PostgreSQL or both during uploads, replacements, moves, copies, removals and multipart and resumable
+//! uploads. Then a ledger of acknowledged requests is compared with the stored state.
 //!
 //! Each worker has its own keys and tracks their possible states: an acknowledged request leaves one state, a lost
-//! answer leaves the states before and after it. After each kill the keys must be completely in one of these states;
-//! after a sweep the store must have exactly one file per row. `CRASH_KILLS` and `CRASH_SEED` make it long (`just
+//! answer leaves the states before and after it. After each kill, the keys must be completely in one of these states;
+//! after a sweep, the store must have exactly one file per row. `CRASH_KILLS` and `CRASH_SEED` make it longer (`just
 //! crash-storage`), `CRASH_REPORT` names a file for its figures.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,25 +22,26 @@ use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::support::house::{House, SERVICE_KEY};
+use crate::support::binary::SERVICE_KEY;
+use crate::support::server_process::ServerProcess;
 
-/// Those of `supabase start`.
+/// The keys of `supabase start`.
 const ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a23c";
 const SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
 
-/// What a signed query has as it is.
+/// Characters not encoded in a signed query.
 const UNRESERVED: &percent_encoding::AsciiSet =
     &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Keys of each worker.
+/// Keys per worker.
 const KEYS: usize = 4;
 const WORKERS: usize = 4;
 /// Kills between two sweeps.
 const SWEEP_EVERY: usize = 10;
 
-/// Files of versions, and parts of uploads, in a store of this house.
-fn files(house: &House, store: &str) -> (usize, usize) {
-    let (mut folders, mut versions, mut parts) = (vec![house.root.join(store)], 0, 0);
+/// The numbers of version files and of upload parts in a store of this server.
+fn files(server: &ServerProcess, store: &str) -> (usize, usize) {
+    let (mut folders, mut versions, mut parts) = (vec![server.root.join(store)], 0, 0);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -61,7 +62,7 @@ fn is_temporary(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".new")
 }
 
-/// What a file holds: bytes that its number makes.
+/// A file's content: bytes generated from its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Content {
     number: u64,
@@ -76,10 +77,10 @@ impl Content {
     }
 }
 
-/// What a worker's keys hold.
+/// The content of a worker's keys.
 type World = BTreeMap<String, Content>;
 
-/// What a request does to a world.
+/// The effect of a request on a world.
 #[derive(Clone, Debug)]
 enum Deed {
     Put(String, Content),
@@ -89,7 +90,7 @@ enum Deed {
 }
 
 impl Deed {
-    /// The world after it; `None` where it cannot have been done.
+    /// The world afterwards; `None` if the request cannot have succeeded.
     fn done_to(&self, world: &World) -> Option<World> {
         let mut world = world.clone();
         match self {
@@ -110,7 +111,7 @@ impl Deed {
     }
 }
 
-/// How a request ended, as far as its client knows.
+/// The outcome of a request from the client's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
@@ -118,12 +119,12 @@ enum Outcome {
     Unknown,
 }
 
-/// A resumable upload that was cut off.
+/// An interrupted resumable upload.
 struct Unfinished {
     key: String,
     content: Content,
     location: String,
-    /// Bytes that the server said it has.
+    /// Bytes acknowledged by the server.
     offset: usize,
     upsert: bool,
 }
@@ -139,11 +140,11 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(name: usize, house: &House, http: &Client, seed: u64) -> Self {
+    fn new(name: usize, server: &ServerProcess, http: &Client, seed: u64) -> Self {
         Self {
             name,
             http: http.clone(),
-            base: house.base(),
+            base: server.base(),
             random: StdRng::seed_from_u64(seed.wrapping_mul(31).wrapping_add(name as u64)),
             worlds: vec![World::new()],
             unfinished: None,
@@ -165,7 +166,7 @@ impl Worker {
         Content { number: self.random.random(), length: self.random.random_range(1..longest) }
     }
 
-    /// Works until something is not answered, or it is told to stop.
+    /// Works until a request is not answered, or until told to stop.
     async fn work(mut self, stop: Arc<AtomicBool>) -> Self {
         while !stop.load(Ordering::Acquire) {
             let name = self.one().await;
@@ -218,7 +219,7 @@ impl Worker {
         (name, outcome)
     }
 
-    /// Two parts of S3, and their completion.
+    /// An S3 multipart upload with two parts, and its completion.
     async fn multipart(&self, key: &str, content: Content) -> Outcome {
         let bytes = content.bytes();
         let path = format!("/crash/{key}");
@@ -290,7 +291,7 @@ impl Worker {
         self.resume().await
     }
 
-    /// Sends what is missing, in pieces.
+    /// Sends the remaining bytes in pieces.
     async fn resume(&mut self) -> Outcome {
         let Some(mut upload) = self.unfinished.take() else { return Outcome::Refused };
         let bytes = upload.content.bytes();
@@ -313,9 +314,9 @@ impl Worker {
         Outcome::Done
     }
 
-    /// Holds what is there against the ledger.
+    /// Compares the stored state with the ledger.
     async fn check(&mut self) {
-        // What was acknowledged of an upload that was cut off is still there, and it can go on.
+        // Acknowledged bytes of an interrupted upload still exist, and it can be resumed.
         if let Some(upload) = &mut self.unfinished {
             let head = self.http.head(&upload.location).bearer_auth(SERVICE_KEY).header("tus-resumable", "1.0.0");
             let head = patiently(head).await;
@@ -359,7 +360,7 @@ impl Worker {
     }
 }
 
-/// The answer, once connections that a crash broke have been replaced.
+/// The answer, retried until broken connections have been replaced.
 async fn patiently(request: RequestBuilder) -> Response {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -378,14 +379,14 @@ async fn ended(sent: reqwest::Result<Response>) -> Outcome {
     let told = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     match (status, told["statusCode"].as_str().and_then(|text| text.parse::<u16>().ok())) {
         (200, _) => Outcome::Done,
-        // Locked, overloaded or out of reach: it may have been done.
+        // Locked, overloaded or unreachable: it may have been executed.
         (_, Some(423 | 429 | 500..)) => Outcome::Unknown,
         (400, Some(_)) => Outcome::Refused,
         _ => Outcome::Unknown,
     }
 }
 
-/// The body of an answer that says yes.
+/// The body of a successful answer.
 async fn said(sent: reqwest::Result<Response>) -> Option<String> {
     let response = sent.ok().filter(|response| response.status() == 200)?;
     response.text().await.ok()
@@ -396,16 +397,16 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 #[actix_web::test]
-async fn nothing_acknowledged_is_lost_or_torn_whatever_is_killed() {
+async fn kills_neither_lose_nor_tear_acknowledged_writes() {
     let (kills, seed) = (setting("CRASH_KILLS", 6) as usize, setting("CRASH_SEED", 7));
-    // A second installation changes nothing.
+    // A second installation has no effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut house = House::new();
-    house.serve();
-    house.ready(&http).await;
-    let mut workers: Vec<Worker> = (0..WORKERS).map(|name| Worker::new(name, &house, &http, seed)).collect();
+    let mut server = ServerProcess::new();
+    server.serve();
+    server.ready(&http).await;
+    let mut workers: Vec<Worker> = (0..WORKERS).map(|name| Worker::new(name, &server, &http, seed)).collect();
     let made = workers[0].request(Method::POST, "/bucket").json(&json!({ "name": "crash" })).send().await;
     assert_eq!(made.expect("an answer").status(), 200);
     let (mut killed, mut orphans) = ([0_usize; 3], 0);
@@ -417,41 +418,41 @@ async fn nothing_acknowledged_is_lost_or_torn_whatever_is_killed() {
         let victim = round % 3;
         killed[victim] += 1;
         if victim != 1 {
-            house.kill_server();
+            server.kill();
         }
         if victim != 0 {
-            house.kill_database();
+            server.kill_database();
         }
         stop.store(true, Ordering::Release);
         for task in working {
             workers.push(task.await.expect("a worker"));
         }
         if victim != 1 {
-            house.serve_again().await;
+            server.serve_again().await;
         }
-        house.ready(&http).await;
+        server.ready(&http).await;
         for worker in &mut workers {
             worker.check().await;
         }
         if round % SWEEP_EVERY == 0 || round == kills {
-            orphans += swept(&house);
+            orphans += swept(&server);
             let rows: usize = workers.iter().map(|worker| worker.worlds[0].len()).sum();
-            assert_eq!(files(&house, "files").0, rows, "after a sweep there is one file for each row");
+            assert_eq!(files(&server, "files").0, rows, "after a sweep there is one file for each row");
         }
     }
-    // What is left moves to another store with its rows, by the owner's login.
-    let rows = files(&house, "files").0;
-    std::fs::create_dir_all(house.root.join("moved")).expect("a folder");
-    let to = house.root.join("moved").display().to_string();
-    let moved = house.command(&["storage", "migrate", "--from", "file", "--to", &to]).output().expect("it runs");
+    // The remaining files move to another store with their rows, through the owner's login.
+    let rows = files(&server, "files").0;
+    std::fs::create_dir_all(server.root.join("moved")).expect("a folder");
+    let to = server.root.join("moved").display().to_string();
+    let moved = server.command(&["storage", "migrate", "--from", "file", "--to", &to]).output().expect("it runs");
     assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
-    assert_eq!(files(&house, "moved").0, rows);
+    assert_eq!(files(&server, "moved").0, rows);
     report(kills, seed, killed, orphans, &workers);
 }
 
-/// Sweeps what is of any age; how many files had no row.
-fn swept(house: &House) -> usize {
-    let output = house.command(&["storage", "sweep", "--min-age", "0"]).output().expect("it runs");
+/// Sweeps files of any age. Returns how many had no row.
+fn swept(server: &ServerProcess) -> usize {
+    let output = server.command(&["storage", "sweep", "--min-age", "0"]).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
@@ -466,9 +467,9 @@ fn report(kills: usize, seed: u64, killed: [usize; 3], orphans: usize, workers: 
     let [server, database, both] = killed;
     let mut text = format!(
         "# Storage, killed {kills} times\n\n`just crash-storage {kills}`, seed {seed}: the server {server} times, PostgreSQL \
-         {database} times, both {both} times, each\nwithin 0.6 s of work by {WORKERS} clients. Nothing acknowledged was lost or \
-         torn, no row was without its file, each resumable\nupload went on where it was, and after every sweep there was one \
-         file for each row; the sweeps removed {orphans} files\nthat crashes had left.\n\n\
+         {database} times, both {both} times, each\nwithin 0.6 s of work by {WORKERS} clients. No acknowledged write was lost or \
+         torn, no row was without its file, each resumable\nupload could be resumed, and after every sweep there was one \
+         file per row; the sweeps removed {orphans} files\nthat crashes had left.\n\n\
          | request | acknowledged | refused | answer lost |\n|---|---|---|---|\n"
     );
     for (name, [done, refused, unknown]) in all {
@@ -476,7 +477,7 @@ fn report(kills: usize, seed: u64, killed: [usize; 3], orphans: usize, workers: 
     }
     println!("{text}");
     if let Ok(path) = std::env::var("CRASH_REPORT") {
-        // Cargo runs tests in the folder of their package; the path is the repository's.
+        // Cargo runs tests in their package's folder; the path is relative to the repository.
         let repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         std::fs::write(repository.join(path), text).expect("a report");
     }

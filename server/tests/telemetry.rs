@@ -1,4 +1,4 @@
-//! Spans and log lines at an OpenTelemetry collector, and a collector that never answers.
+//! Spans and log lines at an OpenTelemetry collector, and with a collector that never answers.
 
 use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::support::cluster::{Database, Template};
 
-/// How long a server may take that hangs for ever.
+/// How long a server that hangs may take.
 const HANGS: Duration = Duration::from_secs(60);
 
 /// `serve --only rest` on a database with one table.
@@ -59,7 +59,7 @@ impl Server {
             .spawn()
             .expect("the binary runs");
         let server = Self { child, base: format!("http://127.0.0.1:{port}"), _database: database };
-        // Until the schema is read, requests get 503.
+        // Until the schema is loaded, requests get 503.
         let ready = async {
             while !matches!(server.get("/notes", "waiting").await, Ok((200, _))) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -75,7 +75,7 @@ impl Server {
         Ok((answer.status().as_u16(), answer.text().await?))
     }
 
-    /// Asks it to stop and waits for the end.
+    /// Tells it to stop and waits for the end.
     async fn stop(mut self) -> bool {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id")).expect("a process id");
         kill_process(pid, Signal::TERM).expect("it runs");
@@ -98,7 +98,7 @@ impl Drop for Server {
     }
 }
 
-/// A delivery: path, the header `api-key`, body.
+/// A delivery: path, `api-key` header, body.
 type Delivery = (String, String, Vec<u8>);
 
 async fn take(request: HttpRequest, body: web::Bytes, send: web::Data<UnboundedSender<Delivery>>) -> HttpResponse {
@@ -107,7 +107,7 @@ async fn take(request: HttpRequest, body: web::Bytes, send: web::Data<UnboundedS
     HttpResponse::Ok().content_type("application/x-protobuf").finish()
 }
 
-/// A collector that takes everything.
+/// A collector that accepts everything.
 fn collector() -> (String, UnboundedReceiver<Delivery>) {
     let (send, received) = unbounded_channel();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -128,7 +128,7 @@ fn texts(attributes: &[KeyValue]) -> HashMap<&str, String> {
 }
 
 #[actix_web::test]
-async fn spans_with_id_method_route_role_and_outcome_and_the_log_reach_a_collector() {
+async fn spans_and_logs_with_request_attributes_reach_a_collector() {
     let (base, mut received) = collector();
     let settings = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", base.as_str()),
@@ -183,10 +183,10 @@ async fn spans_with_id_method_route_role_and_outcome_and_the_log_reach_a_collect
 }
 
 #[actix_web::test]
-async fn a_collector_that_never_answers_delays_neither_requests_nor_the_end() {
+async fn a_hanging_collector_delays_neither_requests_nor_shutdown() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("address"));
-    // Takes connections, and neither reads nor answers.
+    // Accepts connections, but neither reads nor answers.
     let (tell, mut told) = unbounded_channel();
     tokio::spawn(async move {
         let mut kept = Vec::new();
@@ -197,7 +197,7 @@ async fn a_collector_that_never_answers_delays_neither_requests_nor_the_end() {
     });
     let settings = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", base.as_str()),
-        // Of each request something is left out, and none waits for a place.
+        // Some data of each request is dropped, and no request waits for room in the queue.
         ("OTEL_BSP_MAX_QUEUE_SIZE", "2"),
         ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),

@@ -1,5 +1,5 @@
-//! What an operator watches: every metric that the dashboard, the alerts and the manual speak of, slow queries with their request,
-//! the audit log of administrators, `doctor --json`, and a server that tells load balancers before it stops.
+//! Monitoring: every metric in the dashboard, the alerts and the manual; slow queries with their request; the
+//! administrators' audit log; `doctor --json`; and the drain announcement for load balancers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn file(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names of metrics in a text of any kind.
+/// Names of metrics in any text.
 fn metrics_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let is_name = |word: &&str| {
@@ -29,13 +29,13 @@ fn metrics_in(text: &str) -> BTreeSet<String> {
     words.filter(is_name).map(str::to_owned).collect()
 }
 
-/// The families of an answer of `/metrics`.
+/// The metric families in `/metrics`.
 fn families(figures: &str) -> BTreeSet<String> {
     let lines = figures.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// A histogram's series belong to it.
+/// The family of a series; a histogram's series belong to it.
 fn family_of(name: &str, families: &BTreeSet<String>) -> bool {
     let stems = ["", "_bucket", "_sum", "_count"].iter().filter_map(|suffix| name.strip_suffix(suffix));
     stems.into_iter().any(|stem| families.contains(stem))
@@ -47,14 +47,14 @@ async fn send(method: Method, house: &House, path: &str, id: &str, body: Value) 
     request.header("x-request-id", id).json(&body).send().await.expect("an answer").status().as_u16()
 }
 
-/// What a command prints.
+/// A command's output.
 fn printed(house: &House, arguments: &[&str]) -> (bool, String) {
     let output = house.command(arguments).env("FERROBASE_DEV", "true").output().expect("the binary runs");
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[actix_web::test]
-async fn everything_that_is_watched_is_exported_and_everything_exported_is_explained() {
+async fn every_documented_metric_is_exported_and_vice_versa() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut house = House::new("watched");
     house.serve_set(&[("FERROBASE_SLOW_QUERY", "0s")]);
@@ -105,7 +105,7 @@ async fn everything_that_is_watched_is_exported_and_everything_exported_is_expla
         );
     }
 
-    // Every query is slow today: each line names its request.
+    // Every query is slow with this setting: each line names its request.
     let log = house.log();
     let slow = |id: &str, query: &str| {
         let of_request = format!("request{{id=\"{id}\"");
@@ -115,7 +115,7 @@ async fn everything_that_is_watched_is_exported_and_everything_exported_is_expla
     assert!(slow("bucket-1", "storage.buckets"), "{log}");
     assert!(!log.contains("correct-Horse-7") && !log.contains("watched@example.com"), "no values are logged");
 
-    // Two buckets within a minute are one entry (two at the turn of a minute); the read is none.
+    // Two buckets within a minute are one entry (or two at the turn of a minute). The read is not logged.
     let entries = || -> Vec<Value> {
         let (done, text) = printed(&house, &["audit", "--json"]);
         assert!(done, "{text}");
@@ -157,7 +157,7 @@ async fn everything_that_is_watched_is_exported_and_everything_exported_is_expla
 }
 
 #[tokio::test]
-async fn the_servers_own_login_adds_to_the_audit_log_and_cannot_rewrite_it() {
+async fn the_servers_login_can_append_to_the_audit_log_but_not_change_it() {
     let database = Database::new(Template::Platform).await;
     let server = connect(&database.logins().service_url).await;
     let entry = |at: i64| {
@@ -169,27 +169,27 @@ async fn the_servers_own_login_adds_to_the_audit_log_and_cannot_rewrite_it() {
         server.execute("select ferrobase.note_admin_actions($1::jsonb)", &[&entry(at)]).await.expect("noted");
     }
     for statement in [
-        "select * from ferrobase.admin_audit",
-        "update ferrobase.admin_audit set actor = 'nobody'",
-        "delete from ferrobase.admin_audit",
-        "truncate ferrobase.admin_audit",
+        "select * from _supavisor.admin_audit",
+        "update _supavisor.admin_audit set actor = 'nobody'",
+        "delete from _supavisor.admin_audit",
+        "truncate _supavisor.admin_audit",
     ] {
         let refused = server.batch_execute(statement).await.expect_err(statement);
         assert_eq!(refused.code().map(|code| code.code().to_owned()).as_deref(), Some("42501"), "{statement}");
     }
     let owner = connect(&database.url).await;
     let counts = async || -> Vec<i64> {
-        let rows = owner.query("select count from ferrobase.admin_audit order by at", &[]).await.expect("rows");
+        let rows = owner.query("select count from _supavisor.admin_audit order by at", &[]).await.expect("rows");
         rows.iter().map(|row| row.get(0)).collect()
     };
     assert_eq!(counts().await, [2, 4]);
-    // What is older than 30 days goes, and nothing younger, whatever is asked for.
+    // Entries older than 30 days are removed, and nothing younger, whatever the argument.
     server.execute("select ferrobase.sweep_admin_audit(0)", &[]).await.expect("swept");
     assert_eq!(counts().await, [4]);
 }
 
 #[test]
-fn a_server_that_stops_tells_load_balancers_first_and_serves_meanwhile() {
+fn a_stopping_server_drains_load_balancers_first() {
     let mut house = House::new("drained");
     house.serve_set(&[("FERROBASE_DRAIN", "3s")]);
     let [api, _, _, admin] = house.ports;

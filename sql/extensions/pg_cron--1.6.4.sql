@@ -267,13 +267,13 @@ begin
     grant update on sequence cron.jobid_seq to postgres;
   end if;
   -- The role with which the server runs the schedule.
-  if exists (select from pg_catalog.pg_roles where rolname = 'ferrobase_admin') then
-    grant usage on schema cron to ferrobase_admin;
-    grant select on cron.job to ferrobase_admin;
-    grant select, insert, update on cron.job_run_details to ferrobase_admin;
-    grant usage on sequence cron.runid_seq to ferrobase_admin;
-    create policy ferrobase_reads_jobs on cron.job for select to ferrobase_admin using (true);
-    create policy ferrobase_records_runs on cron.job_run_details to ferrobase_admin using (true);
+  if exists (select from pg_catalog.pg_roles where rolname = 'supabase_ferrobase_admin') then
+    grant usage on schema cron to supabase_ferrobase_admin;
+    grant select on cron.job to supabase_ferrobase_admin;
+    grant select, insert, update on cron.job_run_details to supabase_ferrobase_admin;
+    grant usage on sequence cron.runid_seq to supabase_ferrobase_admin;
+    create policy ferrobase_reads_jobs on cron.job for select to supabase_ferrobase_admin using (true);
+    create policy ferrobase_records_runs on cron.job_run_details to supabase_ferrobase_admin using (true);
   end if;
 end $$;
 

@@ -1,31 +1,11 @@
--- Extensions written in SQL and installed from SQL, with the names of pg_tle. What is installed becomes a control file and scripts in
--- the folder `tle` of the cluster, which PostgreSQL searches after its own; it creates, updates and drops them as any other.
+-- Extensions written in SQL and installed from SQL, with the names of pg_tle. `install_extension` writes a control file and scripts
+-- into the cluster's folder `tle`, which PostgreSQL searches after its own. Then PostgreSQL creates, updates and drops them like others.
 --
--- Their scripts run with the rights of whoever creates them (`superuser = false`), so installing one gives nobody a right. Files do
--- not follow a rollback: an extension whose installation was undone stays on disk and is written over by the next one.
+-- Their scripts run with the rights of whoever creates them (`superuser = false`), so installing one grants no rights. Files are not
+-- rolled back: an extension whose installation was rolled back stays on disk, and the next installation overwrites it.
 -- Hooks (passcheck, clientauth) and base types need pg_tle's library and are refused.
 
-set local search_path = pg_catalog, pg_temp;
-
--- Whoever owned it could put functions of their own in the place of these, some of which run as the superuser.
-do $$
-declare
-  grantee text;
-begin
-  execute pg_catalog.format('alter schema pgtle owner to %I', current_user);
-  for grantee in
-    select distinct a.grantee::pg_catalog.regrole::text from pg_catalog.pg_namespace n, pg_catalog.aclexplode(n.nspacl) a
-    where n.nspname = 'pgtle' and a.grantee not in (0, n.nspowner)
-  loop
-    execute pg_catalog.format('revoke all on schema pgtle from %s cascade', grantee);
-  end loop;
-  if exists (select from pg_catalog.pg_depend
-             where refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
-               and refobjid = 'pgtle'::pg_catalog.regnamespace and classid <> 'pg_catalog.pg_extension'::pg_catalog.regclass) then
-    raise exception 'the schema pgtle is in use already' using errcode = '42P06', hint = 'Drop it first.';
-  end if;
-end $$;
-revoke all on schema pgtle from public;
+\i own_schema.sql
 
 create table pgtle.installed (
   name            text primary key,

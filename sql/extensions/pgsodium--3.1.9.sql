@@ -1,28 +1,7 @@
 -- Keys by id, and encryption with them. The keys are derived from the vault's, so data encrypted by another server
 -- cannot be read here.
 
--- PostgreSQL runs this as a superuser, in the schema of the control file, which it creates as the caller if it is missing.
--- Objects of the caller in that schema must not be found.
-set local search_path = pg_catalog, pg_temp;
-
-do $$
-declare
-  grantee text;
-begin
-  execute pg_catalog.format('alter schema pgsodium owner to %I', current_user);
-  for grantee in
-    select distinct a.grantee::pg_catalog.regrole::text from pg_catalog.pg_namespace n, pg_catalog.aclexplode(n.nspacl) a
-    where n.nspname = 'pgsodium' and a.grantee not in (0, n.nspowner)
-  loop
-    execute pg_catalog.format('revoke all on schema pgsodium from %s cascade', grantee);
-  end loop;
-  if exists (select from pg_catalog.pg_depend
-             where refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
-               and refobjid = 'pgsodium'::pg_catalog.regnamespace and classid <> 'pg_catalog.pg_extension'::pg_catalog.regclass) then
-    raise exception 'the schema pgsodium is in use already' using errcode = '42P06', hint = 'Drop it first.';
-  end if;
-end $$;
-revoke all on schema pgsodium from public;
+\i own_schema.sql
 create schema if not exists pgsodium_masks;
 
 create type pgsodium.key_status as enum ('default', 'valid', 'invalid', 'expired');

@@ -120,21 +120,31 @@ as $$
 $$;
 
 revoke all on all functions in schema vault from public;
+-- Whoever may refer to a table chooses the types of the keys, and with them functions that run with its owner's rights.
 do $$
 declare
   reader text;
+  passed_on text;
 begin
+  if exists (select from pg_catalog.pg_roles where rolname = 'supabase_vault_admin') then
+    grant usage on schema vault to supabase_vault_admin;
+    alter table vault.secrets owner to supabase_vault_admin;
+  end if;
   foreach reader in array array['postgres', 'service_role'] loop
     continue when not exists (select from pg_catalog.pg_roles where rolname = reader);
-    execute pg_catalog.format('grant usage on schema vault to %I', reader);
-    execute pg_catalog.format('grant select, insert, update, delete on vault.secrets to %I', reader);
-    execute pg_catalog.format('grant select, delete on vault.decrypted_secrets to %I', reader);
+    passed_on := case reader when 'postgres' then ' with grant option' else '' end;
+    execute pg_catalog.format('grant usage on schema vault to %I', reader) || passed_on;
+    execute pg_catalog.format('grant select, insert, update, delete on vault.secrets to %I', reader) || passed_on;
+    execute pg_catalog.format('grant select, delete on vault.decrypted_secrets to %I', reader) || passed_on;
     execute pg_catalog.format('grant execute on function vault.create_secret(text, text, text, uuid),
       vault.update_secret(uuid, text, text, text, uuid), vault._decrypt(uuid, text, bytea),
       vault._crypto_aead_det_encrypt(bytea, bytea, bigint, bytea, bytea),
       vault._crypto_aead_det_decrypt(bytea, bytea, bigint, bytea, bytea),
       vault._crypto_aead_det_noncegen() to %I with grant option', reader);
   end loop;
+  if exists (select from pg_catalog.pg_roles where rolname in ('postgres', 'supabase_vault_admin') having count(*) = 2) then
+    grant truncate, references on vault.secrets to postgres with grant option;
+  end if;
 end $$;
 
 select pg_catalog.pg_extension_config_dump('vault.secrets', '');

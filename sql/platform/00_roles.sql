@@ -21,11 +21,13 @@ declare
     ['supabase_replication_admin', 'login replication',                                'login'],
     ['supabase_read_only_user',    'login bypassrls',                                  'login'],
     ['supabase_etl_admin',         'login replication',                                'login'],
+    -- Owns the table of the vault's secrets, so that keys to it check nothing with a superuser's rights.
+    ['supabase_vault_admin',       'nologin noinherit',                                'nologin noinherit'],
     ['pgbouncer',                  'login',                                            'login'],
     ['dashboard_user',             'nologin createdb createrole replication',          'nologin'],
     ['supabase_admin',             'login superuser createdb createrole replication bypassrls', 'nologin'],
-    -- Ours: only for the server's own work in schema ferrobase (outbox, inbox).
-    ['ferrobase_admin',            'login noinherit',                                  'login noinherit']
+    -- Ours: only for the server's own work in schema _supavisor (outbox, inbox). Tools take names like this for the platform's.
+    ['supabase_ferrobase_admin',   'login noinherit',                                  'login noinherit']
   ];
   role_name text;
 begin
@@ -57,6 +59,18 @@ begin
         null;
     end case;
   end loop;
+end $$;
+
+-- Earlier versions called the last of them ferrobase_admin. Instances of such a version that still run have the rights of the new one by
+-- membership; `migrate` drops the old role once none does.
+do $$
+begin
+  if exists (select from pg_catalog.pg_roles where rolname = 'ferrobase_admin') then
+    alter role ferrobase_admin inherit;
+    grant supabase_ferrobase_admin to ferrobase_admin;
+  end if;
+exception when insufficient_privilege or invalid_grant_operation then
+  raise warning 'role ferrobase_admin could not be given the rights of supabase_ferrobase_admin';
 end $$;
 
 -- Role memberships. The role that runs a project's migrations becomes a member of all of them, so that migrations may

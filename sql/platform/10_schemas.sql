@@ -22,7 +22,7 @@ begin
     select wanted.name, wanted.service, n.nspowner::regrole::text as owned_by
     from (values ('auth', 'supabase_auth_admin'), ('storage', 'supabase_storage_admin'),
                  ('realtime', 'supabase_realtime_admin'), ('graphql', null), ('graphql_public', null),
-                 ('functions', null), ('ferrobase', null)) as wanted (name, service)
+                 ('functions', null), ('ferrobase', null), ('_supavisor', null)) as wanted (name, service)
     left join pg_catalog.pg_namespace n on n.nspname = wanted.name
   loop
     if item.owned_by is null then
@@ -66,7 +66,7 @@ begin
   foreach maker in array array['postgres', 'supabase_admin', owner] loop
     continue when not exists (select from pg_catalog.pg_roles where rolname = maker)
       or not pg_catalog.pg_has_role(maker, 'member')
-      or exists (select from ferrobase.platform_files where name = '10_schemas.sql');
+      or exists (select from _supavisor.platform_files where name = '10_schemas.sql');
     foreach kind in array array['tables', 'routines', 'sequences'] loop
       execute pg_catalog.format('alter default privileges for role %I in schema public grant all on %s
                       to anon, authenticated, service_role', maker, kind);
@@ -120,6 +120,11 @@ do $$
 begin
   if not exists (select from pg_catalog.pg_publication where pubname = 'supabase_realtime') then
     create publication supabase_realtime;
+  end if;
+  -- PostgreSQL 18 refuses updates of a table with replica identity full and a generated column unless the column is published. Realtime
+  -- has such columns on Supabase too.
+  if current_setting('server_version_num')::int >= 180000 then
+    execute 'alter publication supabase_realtime set (publish_generated_columns = stored)';
   end if;
   if current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
     alter publication supabase_realtime owner to postgres;

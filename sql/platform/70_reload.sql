@@ -55,6 +55,33 @@ begin
   end if;
 end $$;
 
+-- Migrations often drop the publication of realtime and make it anew; see `10_schemas.sql`.
+do $$
+begin
+  if current_user <> 'supabase_admin' or current_setting('server_version_num')::int < 180000 then
+    return;
+  end if;
+  create or replace function _supavisor.publish_generated_columns() returns event_trigger
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+  set event_triggers = off
+  as $publish$
+  begin
+    if exists (select from pg_catalog.pg_publication where pubname = 'supabase_realtime' and pubgencols = 'n') then
+      alter publication supabase_realtime set (publish_generated_columns = stored);
+    end if;
+  end $publish$;
+  if not exists (
+    select from pg_catalog.pg_event_trigger
+    where evtname = 'publish_generated_columns' and evtfoid = '_supavisor.publish_generated_columns()'::regprocedure
+  ) then
+    drop event trigger if exists publish_generated_columns;
+    create event trigger publish_generated_columns on ddl_command_end when tag in ('CREATE PUBLICATION')
+      execute function _supavisor.publish_generated_columns();
+    drop function if exists ferrobase.publish_generated_columns();
+  end if;
+end $$;
+
 -- Event triggers of a project. PostgreSQL reserves them for superusers because their functions run in everybody's
 -- sessions, but Supabase allows them to its `postgres`. Here their functions always run with their owner's rights, so
 -- that an extension's script or an administrator's statement cannot give superuser rights.
@@ -65,7 +92,7 @@ begin
   end if;
 
   -- In a schema that the project does not own, because dropping the function would drop the guard.
-  create or replace function ferrobase.guard_event_triggers() returns event_trigger
+  create or replace function _supavisor.guard_event_triggers() returns event_trigger
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
   set event_triggers = off
@@ -86,12 +113,13 @@ begin
   if not exists (
     select from pg_catalog.pg_event_trigger
     where evtname = 'guard_event_triggers' and evtenabled = 'A' and evttags is null
-      and evtfoid = 'ferrobase.guard_event_triggers()'::regprocedure
+      and evtfoid = '_supavisor.guard_event_triggers()'::regprocedure
   ) then
     drop event trigger if exists guard_event_triggers;
-    create event trigger guard_event_triggers on ddl_command_end execute function ferrobase.guard_event_triggers();
+    create event trigger guard_event_triggers on ddl_command_end execute function _supavisor.guard_event_triggers();
     alter event trigger guard_event_triggers enable always;
     drop function if exists extensions.guard_event_triggers();
+    drop function if exists ferrobase.guard_event_triggers();
     -- Repairs what bypassed the guard of earlier versions.
     declare
       function regprocedure;

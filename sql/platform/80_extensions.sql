@@ -10,6 +10,13 @@ begin
   exception when undefined_file or feature_not_supported or insufficient_privilege then
     raise warning 'extension supabase_vault is not available here';
   end;
+  -- Version 1.6 of our `http` refused every request.
+  if exists (select from pg_catalog.pg_extension where extname = 'http' and extversion = '1.6'
+                    and pg_catalog.obj_description(oid, 'pg_extension') like '%Ferrobase%')
+     and exists (select from pg_catalog.pg_available_extensions where name = 'http' and comment like '%Ferrobase%') then
+    alter extension http update;
+    comment on extension http is 'HTTP client: Ferrobase makes the requests while the statement waits';
+  end if;
   -- A project may drop them, as on Supabase; `db pull` writes that into migrations.
   if exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
     with given as (

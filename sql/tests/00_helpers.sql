@@ -5,7 +5,7 @@
 drop schema if exists tests cascade;
 create schema tests;
 
--- People of the tests by short name; their ids are fixed.
+-- The tests' people by short name, with fixed ids.
 create function tests.id(who text) returns uuid language sql immutable as $$
   select ('7e570000-0000-4000-8000-' || substr(md5(who), 1, 12))::uuid
 $$;
@@ -60,7 +60,7 @@ end $$;
 -- The pairs of person and right that a file has checked; its last check reports missing ones.
 create table tests.checked (who text, verb text, object text, primary key (who, verb, object));
 
--- What a statement tries: a verb and schema.table, schema.function or bucket:<id>; nulls where it is none of these alone.
+-- What a statement does to what: a verb and schema.table, schema.function or bucket:<id>; nulls if it is anything else.
 create function tests.aim(statement text, out verb text, out object text) language plpgsql immutable as $$
 begin
   object := substring(statement from '^\s*select ((?:public|private|functions)\.(?:"[^"]+"|\w+))\s*\(');
@@ -111,14 +111,14 @@ begin
   end loop;
 end $$;
 
--- A statement that breaks a form's rule: refused with the form's message at that field and at no other.
+-- A statement that violates a form's rule is refused with the form's message for that field only.
 create function tests.tells(who text, statement text, field text, message text) returns void language plpgsql as $$
 begin
   perform tests.check(who, statement, 'hint:validation_failed');
   perform tests.same(statement, current_setting('tests.last_detail')::jsonb -> 'fields', jsonb_build_object(field, message));
 end $$;
 
--- Runs a statement as a person and keeps its effects; returns its single value as json.
+-- Runs a statement as a person and keeps its effects. Returns its single value as json.
 create function tests.act(who text, statement text) returns jsonb language plpgsql as $$
 declare v jsonb;
 begin
@@ -146,38 +146,40 @@ begin
   end if;
 end $$;
 
--- How many mails to an address wait whose subject is like the pattern.
+-- Number of queued mails to an address whose subject matches the pattern.
 create function tests.mails(address text, pattern text) returns int language plpgsql as $$
 declare n int; c text;
 begin
-  select attname into c from pg_attribute where attrelid = 'ferrobase.outbox'::regclass and attname in ('recipient', 'to_addr');
-  execute format('select count(*) from ferrobase.outbox where %I = $1 and subject ilike $2', c) into n using address, pattern;
+  select attname into c from pg_attribute where attrelid = '_supavisor.outbox'::regclass and attname in ('recipient', 'to_addr');
+  execute format('select count(*) from _supavisor.outbox where %I = $1 and subject ilike $2', c) into n using address, pattern;
   return n;
 end $$;
 -- The text of the newest such mail.
 create function tests.mail_text(address text, pattern text) returns text language plpgsql as $$
 declare t text; c text;
 begin
-  select attname into c from pg_attribute where attrelid = 'ferrobase.outbox'::regclass and attname in ('recipient', 'to_addr');
-  execute format('select body_text from ferrobase.outbox where %I = $1 and subject ilike $2 order by created_at desc, ctid desc limit 1', c) into t using address, pattern;
+  select attname into c from pg_attribute where attrelid = '_supavisor.outbox'::regclass and attname in ('recipient', 'to_addr');
+  execute format('select body_text from _supavisor.outbox where %I = $1 and subject ilike $2 order by created_at desc, ctid desc limit 1', c) into t using address, pattern;
   return t;
 end $$;
 
--- Answers of a complete request, to be changed with ||.
+-- Answers for a complete request, to be changed with ||.
 create function tests.answers(changes jsonb default '{}') returns text language sql as $$
   select quote_literal('{"category_id": "t-cat", "nonprofits": ["x"], "description": "We need food for two weeks.", "amount": "250", "contact_consent": true,
     "first_name": "Alice", "last_name": "Tester", "email": "alice@tests.example", "phone": "12345", "address": "1 Long Street", "city": "Portland", "state": "ME", "postal_code": "04101"}'::jsonb
     || jsonb_build_object('key', gen_random_uuid()) || changes)
 $$;
 
--- Organizations x and y with their people, and Alice's and Bob's requests. x: admin, manager, manager2, employee, volunteer, gone (inactive
--- manager); y: admin_y, manager_y. r-ax: Alice to x and y; r-by: Bob to y; r-draft: Alice's draft; r-done: Alice's, approved by x.
+-- Organizations x and y with their people, and Alice's and Bob's requests. x: admin, manager, manager2, employee,
+-- volunteer, gone (an inactive manager); y: admin_y, manager_y. r-ax: Alice to x and y; r-by: Bob to y; r-draft:
+-- Alice's draft; r-done: Alice's, approved by x.
 create function tests.cast_of_people() returns void language plpgsql as $$
 declare who text;
 begin
   foreach who in array array['alice', 'bob', 'donor', 'stranger'] loop perform tests.account(who, 'requester'); end loop;
   foreach who in array array['admin', 'manager', 'manager2', 'employee', 'volunteer', 'gone', 'admin_y', 'manager_y'] loop perform tests.account(who, 'nonprofit'); end loop;
-  -- staff have proved their addresses, as joining by an invitation does: only then do their invitations and donor messages leave
+  -- Staff have proved their addresses, as accepting an invitation does. Without that, their invitations and donor
+  -- messages are not sent.
   update private.account_addresses set proved_at = now() where user_id in (select tests.id(w) from unnest(array['admin', 'manager', 'manager2', 'employee', 'volunteer', 'admin_y', 'manager_y']) w);
   insert into public.categories (id, name, description) values ('t-cat', 'Test Food', 'For tests');
   insert into public.nonprofits (id, name, legal_status, registration_number, employee_count, mission, admin_user_id) values

@@ -70,7 +70,7 @@ begin
   -- denial_reasons
   perform tests.matrix('select * from public.denial_reasons where code = ''other''', '{}', 'rows=1', 'rows=1');
   perform tests.matrix('delete from public.denial_reasons', '{}', 'refused');
-  -- requests: Alice has three, Bob one; staff read them through functions and views alone
+  -- requests: Alice has three, Bob one; staff read them only through functions and views
   perform tests.matrix('select * from public.requests', '{"alice": "rows=3", "bob": "rows=1"}');
   perform tests.matrix('select * from public.requests where status = ''draft''', '{"alice": "rows=1"}');
   perform tests.matrix('insert into public.requests (user_id, description) values (' || alice || ', ''d'')', '{"alice": "rows=1"}', 'refused');
@@ -88,7 +88,7 @@ begin
     'insert into public.request_events (request_id, type, actor) values (''r-ax'', ''approved'', ''system'')', 'update public.request_events set note = ''x''', 'delete from public.request_events'] loop
     perform tests.matrix(q, '{}', 'refused');
   end loop;
-  -- request_events and request_documents: the owner's; staff have them of open_request
+  -- request_events and request_documents: for the owner only; staff get them from open_request
   perform tests.matrix('select id, request_id, type, actor, nonprofit_id, note, amount, for_requester, created_at from public.request_events where request_id = ''r-ax''', '{"alice": "rows=1"}');
   perform tests.matrix('select id, request_id, name, path, mime_type, size_bytes, kind, created_at from public.request_documents', '{"alice": "rows=1"}');
   perform tests.matrix('insert into public.request_documents (request_id, name, path, mime_type, size_bytes) values (''r-draft'', ''n.pdf'', ''r-draft/new.pdf'', ''application/pdf'', 9)', '{"alice": "rows=1"}', 'hint:request_not_found');
@@ -104,7 +104,7 @@ begin
   perform tests.matrix('update public.notifications set read = true where id = ''n-alice''', '{"alice": "rows=1"}');
   perform tests.matrix('insert into public.notifications (user_id, title, message) values (' || alice || ', ''t'', ''m'')', '{}', 'refused');
   perform tests.matrix('delete from public.notifications where id = ''n-alice''', '{"alice": "rows=1"}');
-  -- money: managers of x alone; nobody writes directly
+  -- money: only for managers of x; nobody writes directly
   foreach q in array array['budget_allocations', 'budget_transactions', 'donations'] loop
     perform tests.matrix('insert into public.' || q || ' (nonprofit_id, amount) values (''x'', 1)', '{}', 'refused');
     perform tests.matrix('update public.' || q || ' set amount = 1', '{}', 'refused');
@@ -129,7 +129,7 @@ begin
   perform tests.matrix('select * from public.approved_grants', '{"manager": "rows=1", "admin": "rows=1"}');
   perform tests.matrix('select * from public.donor_inbox', '{"manager": "rows=1", "admin": "rows=1"}');
   perform tests.matrix('select * from public.my_donor_messages', '{"donor": "rows=1"}');
-  -- nobody writes where functions do
+  -- nobody writes directly what functions write
   foreach q in array array['insert into public.denial_reasons (code, label, position) values (''z'', ''z'', 9)', 'update public.denial_reasons set label = ''z''',
     'update public.donor_messages set subject = ''forged''', 'delete from public.donor_message_recipients', 'delete from public.donor_message_replies'] loop
     perform tests.matrix(q, '{}', 'refused');
@@ -142,7 +142,7 @@ begin
       perform tests.matrix(verb, '{}', told, told);
     end loop;
   end loop;
-  -- columns that a reader of the row need not see: naming one refuses, and so does *
+  -- columns that a reader of the row may not see: naming one is refused, and so is *
   foreach q in array array['opened_by from public.request_nonprofits', 'acted_by from public.request_nonprofits', 'actor_user_id from public.request_events', 'uploaded_by from public.request_documents',
     'donor_user_id from public.donations', 'recorded_by from public.donations', 'pledge_key from public.donations', 'sent_by from public.donor_messages', 'send_key from public.donor_messages',
     'donor_user_id from public.donor_message_replies', '* from public.request_events', '* from public.request_documents', '* from public.request_nonprofits', '* from public.donations'] loop
@@ -151,23 +151,23 @@ begin
   foreach q in array array['admin_user_id', 'legal_status', 'registration_number', 'employee_count', 'created_at', '*'] loop
     perform tests.check('anon', 'select ' || q || ' from public.nonprofits', 'refused');
   end loop;
-  -- a reader who may not name a column may not filter or sort by it either
+  -- a column that may not be read may not be used in a filter or sort order either
   perform tests.check('anon', 'select id from public.nonprofits where admin_user_id is not null', 'refused');
   perform tests.check('anon', 'select id from public.nonprofits order by admin_user_id', 'refused');
   perform tests.check('alice', 'select id from public.request_events where actor_user_id is not null', 'refused');
   -- what the API must not reach at all
-  foreach q in array array['private.app_settings', 'private.team_invitations', 'private.guest_upload_slots', 'private.subscriptions', 'private.address_codes', 'private.address_proofs', 'private.rate_limits', 'private.account_addresses', 'private.incoming_tally', 'private.request_codes', 'private.request_access', 'private.budget_tally', 'private.sent_contents', 'private.first_approvals', 'private.incoming_requests', 'ferrobase.outbox', 'ferrobase.inbox', 'ferrobase.hourly', 'auth.users', 'auth.identities', 'auth.sessions', 'auth.refresh_tokens'] loop
+  foreach q in array array['private.app_settings', 'private.team_invitations', 'private.guest_upload_slots', 'private.subscriptions', 'private.address_codes', 'private.address_proofs', 'private.rate_limits', 'private.account_addresses', 'private.incoming_tally', 'private.request_codes', 'private.request_access', 'private.budget_tally', 'private.sent_contents', 'private.first_approvals', 'private.incoming_requests', '_supavisor.outbox', '_supavisor.inbox', '_supavisor.hourly', 'ferrobase.hourly', 'auth.users', 'auth.identities', 'auth.sessions', 'auth.refresh_tokens'] loop
     perform tests.matrix('select * from ' || q, '{}', 'refused');
   end loop;
 end $$;
 
--- the Supabase CLI's remote reset drops every policy as postgres: our own bookkeeping is guarded by grants
+-- The Supabase CLI's remote reset drops every policy as postgres. Our own bookkeeping is protected by privileges.
 do $$
 begin
-  perform tests.same('policies of schema ferrobase', (select count(*)::int from pg_policies where schemaname = 'ferrobase'), 0);
+  perform tests.same('policies of our own tables', (select count(*)::int from pg_policies where schemaname in ('_supavisor', 'ferrobase')), 0);
 end $$;
 
--- what holds for everything, later additions included
+-- what holds for all objects, including later ones
 do $$
 declare x record;
 begin
@@ -196,7 +196,7 @@ begin
         and (i.indpred is null or pg_get_expr(i.indpred, i.indrelid) ~ '^\(\w+ IS NOT NULL\)$'))), '');
 end $$;
 
--- service_role writes what the platform keeps, and reads no ID number
+-- service_role writes what the platform stores, but reads no ID numbers
 do $$
 declare r record; v text;
 begin
@@ -208,7 +208,7 @@ begin
   end loop;
 end $$;
 
--- every role of the catalogue has its person, and every person has been asked of every table and view
+-- Every API role in the catalog has a test person, and every person has been checked on every table and view.
 select tests.same('roles of the API without a person', (select coalesce(string_agg(r.rolname, ', '), '') from pg_auth_members m
   join pg_roles a on a.oid = m.member and a.rolname = 'authenticator' join pg_roles r on r.oid = m.roleid
   where r.rolname <> 'service_role' and not exists (select 1 from tests.people p where p.db_role = r.rolname)), '');

@@ -4,7 +4,7 @@ select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 
--- functions: nothing of ours runs for those who may not call it
+-- No function runs for those who may not call it.
 do $$
 declare f text;
 begin
@@ -16,7 +16,7 @@ begin
     'send_donor_message(''x'', ''ss'', ''mmmmmmmmmm'')', 'reply_to_donor_message(''dm-1'', ''x'')', 'mark_donor_message_read(''dm-1'')', 'continue_donor_message(''dm-1'')', 'sweep_guest_files()', 'my_data()', 'close_account(''alice@tests.example'')'] loop
     perform tests.check('anon', 'select public.' || f, 'refused');
   end loop;
-  -- theirs by account or by a mailed code
+  -- one's own by account or by a mailed code
   foreach f in array array['request_detail(''r-ax'')', 'withdraw_request(''r-ax'')', 'answer_request_info(''r-ax'', ''x'')', 'correct_request(''r-ax'', ''{}'')'] loop
     perform tests.check('anon', 'select public.' || f, 'hint:sign_in_required');
     perform tests.check('stranger', 'select public.' || f, 'hint:request_not_found');
@@ -32,14 +32,14 @@ begin
   foreach f in array array['anon', 'alice', 'admin', 'donor'] loop
     perform tests.check(f, 'select ferrobase.send_sms(''+12075550123'', ''t'')', 'refused');
     perform tests.check(f, 'select ferrobase.stop_sms(''+12075550123'', true)', 'refused');
-    perform tests.check(f, 'select * from ferrobase.sms_rules', 'refused');
-    perform tests.check(f, 'select * from ferrobase.sms_counts', 'refused');
-    perform tests.check(f, 'select * from ferrobase.sms_stopped', 'refused');
-    perform tests.check(f, 'insert into ferrobase.sms_stopped values (''+12075550123'')', 'refused');
+    perform tests.check(f, 'select * from _supavisor.sms_rules', 'refused');
+    perform tests.check(f, 'select * from _supavisor.sms_counts', 'refused');
+    perform tests.check(f, 'select * from _supavisor.sms_stopped', 'refused');
+    perform tests.check(f, 'insert into _supavisor.sms_stopped values (''+12075550123'')', 'refused');
   end loop;
   perform tests.check('service', 'select ferrobase.stop_sms(''+12075550123'', true)', 'refused');
-  perform tests.check('service', 'select * from ferrobase.sms_stopped', 'refused');
-  -- open to all
+  perform tests.check('service', 'select * from _supavisor.sms_stopped', 'refused');
+  -- open to everybody
   foreach f in array array['me()', 'send_request_code(''REQ-900001'')', 'send_request_code(''REQ-900001'', ''sms'')', 'check_request_code(''REQ-900001'', ''1'')', 'end_request_access(''nope'')', 'request_status(''REQ-900001'')', 'create_guest_upload_slot(gen_random_uuid(), ''a.pdf'', ''application/pdf'', 9)', 'remove_guest_upload_slot(gen_random_uuid())',
     'send_address_code(''somebody@tests.example'')', 'check_address_code(''somebody@tests.example'', ''123456'')', 'team_invitation(''nope'')', 'subscribe_newsletter(''reader@tests.example'')',
     'confirm_newsletter(''nope'')', 'unsubscribe(''nope'')', 'submit_request(' || tests.answers() || ')',
@@ -48,7 +48,7 @@ begin
   end loop;
   perform tests.matrix('select functions."get-categories"(''{}'')', '{}', 'rows=1', 'rows=1');
   perform tests.matrix('select public.nonprofits_for(''t-cat'', ''Portland'') limit 2', '{}', 'rows=2', 'rows=2');
-  -- everybody's own
+  -- on one's own data
   perform tests.matrix('select public.close_account(''alice@tests.example'')', '{"alice": "rows=1"}', 'hint:validation_failed');
   foreach f in array array['my_profile()', 'keep_language(''en'')', 'my_data()', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'requester_dashboard()', 'donor_dashboard()', 'mark_donor_message_read(''dm-1'')',
     'save_draft(''{}'')', 'save_profile(''{"first_name": "Ada", "last_name": "Love", "birthday": "2000-02-29", "country": "France", "id_type": "Passport", "id_number": "P1"}'')'] loop
@@ -56,7 +56,7 @@ begin
   end loop;
   perform tests.matrix('select public.create_organization(''{"name": "N", "legal_status": "l", "registration_number": "1", "employee_count": "1", "mission": "m"}'')',
     '{"admin": "hint:one_organization", "admin_y": "hint:one_organization"}', 'rows=1');
-  -- one's own request, or none
+  -- on one's own request or a new one
   foreach f in array array['save_draft(''{"id": "r-draft"}'')', 'submit_request(' || tests.answers('{"draft_id": "r-draft"}') || ')'] loop
     perform tests.matrix('select public.' || f, '{"alice": "rows=1"}', 'hint:request_not_found', case when f like 'submit%' then 'hint:sign_in_required' else 'refused' end);
   end loop;
@@ -95,19 +95,19 @@ begin
   perform tests.matrix('select public.withdraw_request(''r-ax'')', '{"alice": "rows=1"}', 'hint:request_not_found', 'hint:sign_in_required');
   perform tests.matrix('select public.request_detail(''r-ax'')', '{"alice": "rows=1"}', 'hint:request_not_found', 'hint:sign_in_required');
   perform tests.matrix('select public.reply_to_donor_message(''dm-1'', ''yes'')', '{"donor": "rows=1"}', 'hint:message_not_found');
-  -- calling oneself admin on user_roles opens nothing
+  -- calling oneself an admin in user_roles grants nothing
   update public.user_roles set role = 'nonprofit', nonprofit_role = 'admin' where user_id = tests.id('stranger');
   perform tests.check('stranger', 'select public.approve_request(''r-ax'', ''x'', 1)', 'hint:not_a_member');
   perform tests.check('stranger', 'select * from public.requests', 'rows=0');
-  -- a closed organization and an unknown one
+  -- a closed organization, and an unknown one
   perform tests.check('manager', 'select public.nonprofit_budget(''nope'')', 'hint:organization_not_found');
   update public.nonprofits set status = 'closed' where id = 'x';
   perform tests.check('manager', 'select public.approve_request(''r-ax'', ''x'', 1)', 'hint:organization_closed');
   perform tests.check('anon', 'select id from public.nonprofits where id = ''x''', 'rows=0');
 end $$;
 
--- every function that the API's roles may call has been asked by everybody; those of `private` are helpers of policies and
--- triggers, out of the API's reach, and are counted here by name
+-- Every function that the API's roles may call has been checked for everybody. Those in `private` are helpers of
+-- policies and triggers that the API cannot reach; they are excluded here by name.
 select tests.same('functions without a check', tests.missing_checks(array['execute'], (select array_agg(distinct n.nspname || '.' || quote_ident(p.proname))
   from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('public', 'functions')
     and (has_function_privilege('anon', p.oid, 'execute') or has_function_privilege('authenticated', p.oid, 'execute')))), '');

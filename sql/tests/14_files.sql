@@ -1,4 +1,4 @@
--- Every bucket × verb × person, and what makes a file a document.
+-- Every bucket × verb × person, and which files are accepted as documents.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -32,20 +32,20 @@ begin
   perform tests.matrix('delete from storage.objects where bucket_id = ''logos'' and name = ''x/logo.png''', '{"admin": "rows=1"}', 'rows=0', 'rows=0');
 end $$;
 
--- Statements of the storage server: a file of somebody lands; an upload in parts begins, by TUS or by S3.
+-- Statements of the storage server: a user's file is stored; a multipart upload begins, by TUS or by S3.
 create function tests.lands(name text, who text) returns text language sql as $$
   select format('insert into storage.objects (bucket_id, name, owner_id, version, metadata) values (''request-documents'', %L, %L, ''v'', ''{"mimetype": "application/pdf", "size": 9}'')',
     name, tests.id(who))
 $$;
 create function tests.begins(protocol text, name text, who text, bucket text default 'request-documents') returns text language sql as $$
   select case protocol
-    when 'tus' then format('insert into ferrobase.resumable_uploads (id, bucket_id, key, owner_id, size, expires_at) values (gen_random_uuid(), %L, %L, %L, 9, now() + interval ''1 hour'')',
+    when 'tus' then format('insert into _supavisor.resumable_uploads (id, bucket_id, key, owner_id, size, expires_at) values (gen_random_uuid(), %L, %L, %L, 9, now() + interval ''1 hour'')',
       bucket, name, tests.id(who))
     else format('insert into storage.s3_multipart_uploads (id, upload_signature, bucket_id, key, version, owner_id) values (gen_random_uuid(), '''', %L, %L, ''v'', %L)',
       bucket, name, tests.id(who)) end
 $$;
 
--- what landed is judged by its bytes: the storage server names their type in a setting of the writing transaction
+-- A stored file is checked by its bytes. The storage server passes their type in a setting of the writing transaction.
 do $$
 declare
   docx constant text := 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
@@ -71,10 +71,10 @@ begin
     perform tests.check('service', format('insert into storage.objects (bucket_id, name, version, metadata) values (%L, %L, ''v'', %L)', f.bucket, f.name,
       jsonb_build_object('mimetype', f.declared, 'size', f.size)), f.outcome);
   end loop;
-  -- a guest's file must be what its place was made for; the size kept is the one that arrived
+  -- A guest's file must match its slot; the stored size is the actual one.
   s := tests.act('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''fee letter.pdf'', ''application/pdf'', 9)');
   slot := format('insert into storage.objects (bucket_id, name, version, metadata) values (''request-documents'', %L, ''v'', ', s ->> 'path');
-  -- a folder of pictures takes ten, whoever's it is; another's is not full by that
+  -- A picture folder holds ten files, whoever owns it. Another user's folder being full does not matter.
   perform set_config('storage.detected_mimetype', 'image/png', true);
   for n in 1..10 loop
     insert into storage.objects (bucket_id, name, version, metadata) values ('logos', 'full/' || n || '.png', 'v', '{"mimetype": "image/png", "size": 9}');
@@ -90,14 +90,14 @@ begin
   perform tests.same('and so does the other', substring(current_setting('tests.last_error') from 7), 'fee letter.pdf exceeds the maximum file size of 10MB.');
   execute slot || '''{"mimetype": "application/pdf", "size": 4321}'')';
   perform tests.same('its size', (select size_bytes from private.guest_upload_slots where id::text = s ->> 'id'), 4321::bigint);
-  -- a person's files in drafts are counted where they land, whoever's name is on those that are there
+  -- Files in drafts count where they are stored, whoever owns the existing ones.
   insert into public.requests (id, user_id, category_id, description)
   select 'r-q' || n, tests.id('alice'), 't-cat', 'half' from generate_series(1, 3) n;
   insert into storage.objects (bucket_id, name, version, metadata)
   select 'request-documents', 'r-q' || n % 3 + 1 || '/' || n || '.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}' from generate_series(1, 58) n;
   perform tests.same('Alice has room for one more', (select count(*)::int from storage.objects where bucket_id = 'request-documents' and name ~ '^r-(q|draft)'), 59);
   perform tests.check('service', tests.lands('r-draft/q60.pdf', 'alice'), 'rows=1');
-  -- what is under way counts, by TUS and by S3, but not against itself
+  -- Uploads in progress count, by TUS and by S3, but not against themselves.
   execute tests.begins('tus', 'r-draft/q60.pdf', 'alice');
   perform tests.check('service', tests.lands('r-draft/q60.pdf', 'alice'), 'rows=1');
   perform tests.check('service', tests.lands('r-draft/q61.pdf', 'alice'), 'hint:too_many_files');
@@ -105,7 +105,7 @@ begin
     perform tests.check('service', tests.begins(protocol, 'r-draft/q61.pdf', 'alice'), 'hint:too_many_files');
     perform tests.check('service', tests.begins(protocol, 'r-bob/1.pdf', 'bob'), 'rows=1');
   end loop;
-  update ferrobase.resumable_uploads set finished_at = now();
+  update _supavisor.resumable_uploads set finished_at = now();
   perform tests.check('service', tests.begins('s3', 'r-draft/q61.pdf', 'alice'), 'rows=1');
   -- and thirty in one request's folder
   for n in 1..10 loop
@@ -120,13 +120,13 @@ begin
   perform tests.check('service', tests.lands('r-bob/31.pdf', 'bob'), 'hint:too_many_files');
   perform tests.check('service', tests.begins('tus', 'r-bob/31.pdf', 'bob'), 'hint:too_many_files');
   perform tests.check('service', tests.begins('s3', 'r-bob2/1.pdf', 'bob'), 'rows=1');
-  -- a guest's place is tried three times at once
+  -- A guest's slot allows three attempts at once.
   for n in 1..3 loop
     execute tests.begins('tus', 'guest/tried.pdf', null);
   end loop;
   perform tests.check('service', tests.begins('tus', 'guest/tried.pdf', null), 'hint:too_many_files');
   perform tests.check('service', tests.begins('tus', 'guest/other.pdf', null), 'rows=1');
-  -- pictures under way fill their folder as well
+  -- Pictures being uploaded fill their folder as well.
   for n in 1..4 loop
     execute tests.begins('tus', 'p/' || n || '.png', 'bob', 'profile-photos');
     execute tests.begins('s3', 'p/' || n || '.png', 'bob', 'profile-photos');
@@ -139,18 +139,18 @@ begin
     perform tests.check('service', tests.begins(protocol, 'q/11.png', 'bob', 'profile-photos'), 'rows=1');
   end loop;
   perform set_config('storage.detected_mimetype', 'application/pdf', true);
-  -- an upload of S3 that nobody completes has a day
+  -- An unfinished S3 upload expires after a day.
   update storage.s3_multipart_uploads set created_at = now() - interval '25 hours' where key like 'p/%';
   perform public.sweep_guest_files();
   perform tests.same('uploads of S3 that are left', (select string_agg(distinct split_part(key, '/', 1), ' ') from storage.s3_multipart_uploads), 'r-bob');
-  -- without a document's row a file has six hours, though its request is there
+  -- A file without a document's row expires after six hours, even if its request exists.
   insert into storage.objects (bucket_id, name, version, metadata, created_at) values
     ('request-documents', 'r-draft/old.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}', now() - interval '7 hours'),
     ('request-documents', 'r-draft/young.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}', now() - interval '5 hours');
   perform tests.same('swept', (select array_agg(x order by x)::text from public.sweep_guest_files() x where x like 'r-draft/%'), '{r-draft/old.pdf}');
   update private.guest_upload_slots set expires_at = now();
   perform tests.check('service', slot || '''{"mimetype": "application/pdf", "size": 9}'')', 'hint:slot_gone');
-  -- a document's row tells type and size of the file, whatever its sender writes
+  -- A document's row gets type and size from the file, whatever its sender writes.
   insert into storage.objects (bucket_id, name, version, metadata) values ('request-documents', 'r-draft/real.pdf', 'v', '{"mimetype": "application/pdf", "size": 77}');
   perform set_config('storage.detected_mimetype', '', true);
   perform tests.run('alice', 'insert into public.request_documents (request_id, name, path, mime_type, size_bytes) values (''r-draft'', ''real.pdf'', ''r-draft/real.pdf'', ''image/png'', 5)');

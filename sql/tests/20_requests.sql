@@ -1,4 +1,4 @@
--- The life of a request: sending, claims, decisions, the second approval, proof, withdrawal, the public look-up.
+-- The life of a request: sending, claims, decisions, the second approval, proof, withdrawal, public look-up.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -22,7 +22,7 @@ begin
   perform tests.same('notification', (select count(*)::int from public.notifications where user_id = tests.id('alice') and title = 'Request Submitted'), 1);
   perform tests.same('staff of both hear of it, volunteers do not', (select count(*)::int from public.notifications where request_id = a ->> 'id' and title like 'New request%'), 6);
   perform tests.same('amount text', (select amount from public.requests where id = a ->> 'id'), '$250');
-  -- every rule of section 5 binds here too
+  -- Every rule of section 5 applies here too.
   for f in select * from (values
     ('{"category_id": null}', 'category_id', 'Please select a category'), ('{"category_id": "nope"}', 'category_id', 'Please select a category'),
     ('{"nonprofits": []}', 'nonprofits', 'Please select at least one nonprofit'), ('{"nonprofits": ["nope"]}', 'nonprofits', 'One of the chosen nonprofits is no longer available. Please choose another.'),
@@ -49,7 +49,7 @@ begin
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"key": "no uuid"}') || ')', 'hint:validation_failed');
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"amount": ""}') || ')', 'rows=1');
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"amount": "$1,200.50"}') || ')', 'rows=1');
-  -- a draft becomes the request
+  -- A draft becomes the request.
   a := tests.act('alice', 'select public.save_draft(''{"id": "r-draft", "description": "We need food for two weeks.", "amount": "abc", "step": 4}'')');
   perform tests.same('a draft may be wrong', (select amount from public.requests where id = 'r-draft'), 'abc');
   perform tests.check('bob', 'select public.save_draft(''{"id": "r-draft"}'')', 'hint:request_not_found');
@@ -59,7 +59,7 @@ begin
   perform tests.check('alice', 'delete from public.requests where id = ''r-draft''', 'rows=0');
 end $$;
 
--- claims: the first that acts takes it
+-- Claims: the first organization that acts gets the request.
 do $$
 declare r jsonb;
 begin
@@ -76,7 +76,7 @@ begin
   perform tests.same('nothing of the person', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')') #>> '{request,email}', null::text);
   perform tests.check('manager_y', 'select * from storage.objects where bucket_id = ''request-documents'' and name = ''r-ax/a.pdf''', 'rows=0');
   perform tests.check('manager', 'select * from storage.objects where bucket_id = ''request-documents'' and name = ''r-ax/a.pdf''', 'rows=1');
-  -- what one organization wrote to the person goes to the person alone
+  -- What one organization writes to the person is visible only to the person and to its own staff.
   perform tests.same('its own staff read the question', tests.act('employee', 'select public.open_request(''r-ax'', ''x'')')::text like '%The letter, please%', true);
   perform tests.same('the person reads it', tests.act('alice', 'select public.request_detail(''r-ax'')')::text like '%The letter, please%', true);
   perform tests.same('another organization does not', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')')::text like '%The letter, please%', false);
@@ -94,7 +94,7 @@ begin
   perform tests.check('alice', 'select public.answer_request_info(''r-ax'', ''again'')', 'hint:request_already_decided');
   perform tests.same('no longer waits', (select needs_more_proof from public.requests where id = 'r-ax'), false);
   perform tests.same('staff hear', (select count(*)::int from public.notifications where title like '%was answered' and user_id = tests.id('manager')), 1);
-  -- a claimed request that is denied goes back to the others
+  -- A claimed request that is denied goes back to the others.
   perform tests.check('manager', 'select public.deny_request(''r-ax'', ''x'', '' '')', 'hint:validation_failed');
   perform tests.check('manager', 'select public.deny_request(''r-ax'', ''x'', ''no'', ''made_up'')', 'hint:validation_failed');
   r := tests.act('manager', 'select public.deny_request(''r-ax'', ''x'', ''Secret remark'', ''funding_limit'')');
@@ -128,7 +128,7 @@ begin
   perform tests.act('admin', 'select public.set_second_approval(''x'', 100)');
   r := tests.act('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 120)');
   perform tests.same('needs a second', r ->> 'status', 'processing');
-  -- the owner learns neither who gave the first approval nor how much it would be; staff do
+  -- The owner learns neither who gave the first approval nor the amount; staff do.
   r := tests.act('alice', 'select public.request_detail(' || quote_literal(q ->> 'id') || ')');
   perform tests.same('no amount for the owner', r #>> '{request,amount_approved}', null::text);
   perform tests.same('no approver for the owner', r::text like '%' || tests.id('manager') || '%', false);
@@ -167,10 +167,10 @@ begin
   perform tests.check('manager', 'select public.record_payout(' || quote_literal(q ->> 'id') || ', 49.50)', 'rows=1');
   perform tests.check('service', 'insert into public.budget_transactions (nonprofit_id, type, amount, request_id) values (''x'', ''Payout'', 60, ' || quote_literal(q ->> 'id') || ')', 'hint:payout_exceeds_grant');
   perform tests.check('manager', 'select public.record_payout(''r-ax'', 1)', 'hint:request_not_found');
-  -- transitions bind every caller
+  -- State transitions are enforced for every caller.
   perform tests.check('service', 'update public.requests set status = ''pending'' where id = ' || quote_literal(q ->> 'id'), 'hint:status_transition');
   perform tests.check('service', 'update public.requests set status = ''draft'' where id = ''r-by''', 'hint:status_transition');
-  -- dashboards are sums
+  -- Dashboards show sums.
   r := tests.act('alice', 'select public.requester_dashboard()');
   perform tests.same('aid received', (r ->> 'total_aid_received')::numeric, 370);
   r := tests.act('manager', 'select public.nonprofit_budget(''x'')');
@@ -188,7 +188,7 @@ begin
   perform tests.same('look-up', tests.act('anon', 'select public.request_status(' || quote_literal(q ->> 'request_number') || ')') ->> 'status', 'withdrawn');
 end $$;
 
--- guests: files, look-up, claims by a proved address alone
+-- Guests: files, look-up, claims only with a proved address.
 do $$
 declare k text := gen_random_uuid(); s jsonb; s2 jsonb; g jsonb; code text; r jsonb; i int;
 begin
@@ -209,7 +209,7 @@ begin
   perform tests.same('its name is kept', (select name from public.request_documents where request_id = g ->> 'id'), 'Brief der Schule äö.pdf');
   perform tests.check('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''c.pdf'', ''application/pdf'', 1000)', 'hint:request_already_decided');
   perform tests.same('swept: old and unsent alone', (select array_agg(n) from public.sweep_guest_files() n), array['guest/old.pdf']);
-  -- autoconfirm proves nothing
+  -- Autoconfirm proves nothing.
   r := tests.act('bob', 'select public.claim_guest_requests()');
   perform tests.same('unproved', r, '{"proved": false, "claimed_requests": 0, "claimed_donations": 0}');
   perform tests.act('anon', 'select public.send_address_code(''bob@tests.example'')');
@@ -224,19 +224,19 @@ begin
   perform tests.same('match', r #>> '{matches,0,id}', tests.id('bob')::text);
   perform tests.same('a code works once', tests.act('bob', 'select public.check_address_code(''bob@tests.example'', ' || quote_literal(code) || ')') ->> 'ok', 'false');
   perform tests.check('bob', 'select * from public.requests where id = ' || quote_literal(g ->> 'id'), 'rows=1');
-  -- account match without a session: the proof and the account must fit the request's address
+  -- Account match without a session: the proof and the account must belong to the request's address.
   perform tests.check('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('email', 'alice@tests.example', 'account_id', tests.id('alice'), 'proof', r ->> 'proof')) || ')', 'hint:account_mismatch');
   perform tests.check('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('email', 'bob@tests.example', 'account_id', tests.id('bob'), 'proof', 'guess')) || ')', 'hint:account_mismatch');
   s := tests.act('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('email', 'bob@tests.example', 'account_id', tests.id('bob'), 'proof', r ->> 'proof')) || ')');
   perform tests.same('attached', (select user_id from public.requests where id = s ->> 'id'), tests.id('bob'));
-  -- five tries and the code is spent
+  -- After five attempts the code is invalid.
   perform tests.act('anon', 'select public.send_address_code(''bob@tests.example'')');
   for i in 1 .. 5 loop r := tests.act('anon', 'select public.check_address_code(''bob@tests.example'', ''x'')'); end loop;
   code := substring(tests.mail_text('bob@tests.example', '%code') from 'Your code: ([0-9]{6})');
   perform tests.same('spent', tests.act('anon', 'select public.check_address_code(''bob@tests.example'', ' || quote_literal(code) || ')') ->> 'reason', 'expired');
 end $$;
 
--- a session that came from a mailed link proves the address; a password, a text message or an older address does not
+-- A session from a mailed link proves the address. A password, a text message or an older address does not.
 do $$
 declare v jsonb; m record; got boolean;
 begin
@@ -257,7 +257,7 @@ begin
   perform tests.same('a new address is unproved', (select proved_at from private.account_addresses where user_id = tests.id('alice')), null::timestamptz);
 end $$;
 
--- the look-up counts its uses
+-- The look-up is rate limited.
 do $$
 declare i int;
 begin
@@ -270,18 +270,18 @@ begin
   perform tests.check('anon', 'select public.request_status(''REQ-900001'')', 'rows=1');
 end $$;
 
--- no stranger can keep a person from the codes of their own address
+-- A stranger cannot keep a person from receiving codes for their own address.
 do $$
 declare i int; mine text; r jsonb;
   other_net constant text := '{"x-forwarded-for": "198.51.100.7"}'; own_net constant text := '{"x-forwarded-for": "203.0.113.50"}';
 begin
   delete from private.rate_limits;
   update auth.users set email = 'alice@tests.example' where id = tests.id('alice');
-  -- a person signed out, and one signed in, ask for theirs
+  -- One person signed out and one signed in request their codes.
   perform set_config('request.headers', own_net, true);
   perform tests.act('anon', 'select public.send_address_code(''guest@tests.example'')');
   mine := substring(tests.mail_text('guest@tests.example', '%code') from 'Your code: ([0-9]{6})');
-  -- a stranger asks for the same address until refused: the code stays good, its tries stay untouched
+  -- A stranger requests codes for the same address until refused. The owner's code stays valid with all its attempts.
   perform set_config('request.headers', other_net, true);
   for i in 1 .. 5 loop perform tests.act('anon', 'select public.send_address_code(''guest@tests.example'')'); end loop;
   perform tests.check('anon', 'select public.send_address_code(''guest@tests.example'')', 'hint:rate_limited');
@@ -293,7 +293,7 @@ begin
   perform set_config('request.headers', own_net, true);
   perform tests.check('anon', 'select public.send_address_code(''guest@tests.example'')', 'rows=1');
   perform tests.same('the person''s code is good', tests.act('anon', 'select public.check_address_code(''guest@tests.example'', ' || quote_literal(mine) || ')') ->> 'ok', 'true');
-  -- from many networks: the strangers' budget of an address ends, the account's own does not
+  -- From many networks: the strangers' limit for an address is reached, the account's own is not.
   for i in 1 .. 3 loop
     perform set_config('request.headers', jsonb_build_object('x-forwarded-for', '192.0.2.' || i)::text, true);
     for i in 1 .. 5 loop perform tests.act('stranger', 'select public.send_address_code(''alice@tests.example'')'); end loop;
@@ -304,7 +304,7 @@ begin
   perform tests.check('alice', 'select public.send_address_code()', 'hint:rate_limited');
   mine := substring(tests.mail_text('alice@tests.example', '%code') from 'Your code: ([0-9]{6})');
   perform tests.same('and proves it', tests.act('alice', 'select public.check_address_code(''alice@tests.example'', ' || quote_literal(mine) || ')') ->> 'ok', 'true');
-  -- one household is one network, also under IPv6
+  -- One household is one network, also under IPv6.
   delete from private.rate_limits;
   for i in 1 .. 5 loop
     perform set_config('request.headers', jsonb_build_object('x-forwarded-for', '2001:db8:1:2::' || i)::text, true);
@@ -317,7 +317,7 @@ begin
   perform set_config('request.headers', '', true);
 end $$;
 
--- whoever asks: one address gets so many mails a day and no more
+-- An address gets a limited number of mails per day, whoever requests them.
 do $$
 declare who text;
   pledge text := 'select public.pledge_donation(jsonb_build_object(''nonprofit_id'', ''x'', ''amount'', ''5'', ''email'', ''Victim@tests.example'', ''key'', gen_random_uuid()))';
@@ -332,7 +332,7 @@ begin
   perform tests.check('admin_y', 'select public.submit_request(' || tests.answers('{"email": "admin_y@tests.example"}') || ')', 'rows=1');
 end $$;
 
--- a person has fifty drafts, whichever way they are made
+-- A person may have fifty drafts, however they are created.
 do $$
 declare
   post constant text := 'insert into public.requests (id, user_id, description) select gen_random_uuid(), ' || quote_literal(tests.id('stranger')) || ', ''half'' from generate_series(1, %s)';
@@ -350,7 +350,7 @@ begin
   perform tests.check('stranger', format(post, 1), 'hint:too_many_drafts');
   perform tests.check('stranger', 'select public.save_draft(''{}'')', 'hint:too_many_drafts');
   perform tests.check('stranger', 'select public.resubmit_request(' || quote_literal(sent ->> 'id') || ')', 'hint:too_many_drafts');
-  -- those that are there are written on, another person has room, and a request can be sent
+  -- Existing drafts can still be edited, another person has room, and a request can be sent.
   perform tests.check('stranger', format(own, one), 'rows=1');
   perform tests.check('stranger', 'select public.save_draft(''{"id": "' || one || '", "title": "Rent"}'')', 'rows=1');
   perform tests.check('stranger', format(own, gen_random_uuid()), 'hint:too_many_drafts');

@@ -4,7 +4,7 @@ select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 
--- sign-up metadata: requester or nonprofit, nothing else
+-- Sign-up metadata accepts the roles requester and nonprofit only.
 do $$
 declare r record;
 begin
@@ -60,7 +60,7 @@ begin
   perform tests.same('complete categories, at most two', (select array_agg(name order by name) from public.categories where nonprofit_id = id_), array['One', 'Three']);
   perform tests.check('stranger', 'select public.create_organization(''{"name": "n2", "legal_status": "a", "registration_number": "1", "employee_count": "3", "mission": "m"}'')', 'hint:one_organization');
   perform tests.check('anon', 'select id, name from public.nonprofits where name = ''Org S''', 'rows=1');
-  -- the plain insert of the spec's section 7
+  -- The plain insert of the spec's section 7.
   perform tests.check('donor', 'insert into public.nonprofits (name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''D'', ''l'', ''r'', 1, ''m'', auth.uid()) returning *', 'rows=1');
   update private.app_settings set value = 'true' where key = 'nonprofit_approval_required';
   perform tests.run('donor', 'insert into public.nonprofits (id, name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''7e570000-0000-4000-8000-00000000000d'', ''D'', ''l'', ''r'', 1, ''m'', auth.uid())');
@@ -69,7 +69,8 @@ begin
   update private.app_settings set value = 'false' where key = 'nonprofit_approval_required';
 end $$;
 
--- an invitation is mail to a stranger: it waits until whoever invites has proved an address of their own, and goes a few at a time
+-- An invitation is mail to a stranger. It waits until the inviter has proved their own address, and the number is
+-- limited.
 do $$
 declare code text; i int; sent int;
 begin
@@ -83,7 +84,7 @@ begin
   perform tests.same('sent with the proof', tests.act('admin_y', 'select public.check_address_code(''admin_y@tests.example'', ' || quote_literal(code) || ')') ->> 'sent_invitations', '1');
   perform tests.same('mailed once', tests.mails('wait@tests.example', 'Join Org Y%'), 1);
   perform tests.check('admin_y', 'select public.resend_team_invitation(''m-wait'')', 'rows=1');
-  -- a name that a mail program would make a link of is left out
+  -- A name that mail programs would turn into a link is left out.
   update public.nonprofits set name = 'Win money at https://evil.example' where id = 'y';
   perform tests.run('admin_y', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name, role) values (''y'', ''lure@tests.example'', ''see www.evil.example'', ''employee'')');
   perform tests.same('no lure', tests.mail_text('lure@tests.example', 'Join A nonprofit%') ~ 'evil', false);
@@ -125,18 +126,18 @@ begin
   perform tests.check('bob', 'select public.nonprofit_budget(''x'')', 'rows=1');
   perform tests.same('me', tests.act('bob', 'select public.me()') #>> '{organization,nonprofit_id}', 'x');
   perform tests.check('admin', 'select public.resend_team_invitation(''m-bob'')', 'hint:already_joined');
-  -- removed in mid-action
+  -- Removed in the middle of an action.
   perform tests.run('admin', 'update public.nonprofit_team_members set is_active = false where id = ''m-bob''');
   perform tests.check('bob', 'select public.approve_request(''r-ax'', ''x'', 1)', 'hint:not_a_member');
   perform tests.same('no organization any more', tests.act('bob', 'select public.me()') -> 'organization', 'null');
-  -- a second admin lets the first go, and takes the founder's seat
+  -- With a second admin, the first can leave, and the second becomes the founder.
   perform tests.run('admin', 'update public.nonprofit_team_members set role = ''admin'' where id = ''m-manager''');
   perform tests.act('admin', 'select public.leave_organization(''x'')');
   perform tests.same('the seat passed on', (select admin_user_id from public.nonprofits where id = 'x'), tests.id('manager'));
   perform tests.check('admin', 'select public.nonprofit_budget(''x'')', 'hint:not_a_member');
   perform tests.same('the new role shows on the account', (select nonprofit_role from public.user_roles where user_id = tests.id('manager')), 'admin');
   perform tests.check('manager', 'select public.leave_organization(''x'')', 'hint:last_admin');
-  -- the account itself may go; the organization then has no admin, and nothing else is lost
+  -- The account itself can be deleted. The organization then has no admin, and nothing else is lost.
   delete from auth.users where id = tests.id('manager');
   perform tests.same('the team row stays without an account', (select user_id || is_active from public.nonprofit_team_members where id = 'm-manager'), 'pendingfalse');
   delete from auth.users where id = tests.id('alice');
@@ -161,7 +162,7 @@ begin
   perform tests.check('admin_y', 'select public.create_organization(''{"name": "n", "legal_status": "a", "registration_number": "1", "employee_count": "3", "mission": "m"}'')', 'rows=1');
 end $$;
 
--- donations move the figures
+-- Donations change the figures.
 do $$
 declare b jsonb; d jsonb; k text := gen_random_uuid();
 begin
@@ -204,7 +205,8 @@ begin
   perform tests.check('manager2', 'select * from public.donor_inbox where unread and "from" = ''Donor Tester'' and subject like ''Re: News%''', 'rows=1');
   perform tests.run('manager2', 'update public.donor_message_replies set read_at = now(), message = ''forged'' where message = ''My answer''');
   perform tests.check('manager2', 'select * from public.donor_inbox where not unread and message = ''My answer''', 'rows=1');
-  -- free text to typed addresses: not before one's own is proved, not without end, to the same address a few times a day
+  -- Free text to typed addresses: only after one's own address is proved, with daily limits, and a few times a day per
+  -- address.
   update private.account_addresses set proved_at = null where user_id = tests.id('manager2');
   perform tests.check('manager2', 'select public.send_donor_message(''x'', ''News'', ''A long enough message.'')', 'hint:address_unproved');
   update private.account_addresses set proved_at = now() where user_id = tests.id('manager2');
@@ -226,7 +228,7 @@ begin
   perform tests.same('no longer active', tests.act('manager2', 'select public.active_donor_count(''x'')'), '1');
 end $$;
 
--- newsletter: only a confirmed address is on the list
+-- Newsletter: only confirmed addresses are on the list.
 do $$
 declare t text;
 begin
@@ -239,7 +241,7 @@ begin
   perform tests.same('ended', tests.act('anon', 'select public.unsubscribe(' || quote_literal(t) || ')') ->> 'list', 'newsletter');
 end $$;
 
--- two addresses that look alike are two: K (U+212A) is no k
+-- Two addresses that look alike are different: K (U+212A) is not k.
 do $$
 declare kelvin text := chr(8490) || 'ate';
 begin
@@ -252,7 +254,7 @@ begin
   perform tests.same('it is hers', tests.act('kate', 'select public.claim_guest_requests()') ->> 'claimed_donations', '1');
 end $$;
 
--- functions of the product and what the wizard reads
+-- Functions of the product, and what the wizard reads.
 do $$
 begin
   perform tests.same('get-categories', tests.act('anon', 'select functions."get-categories"(''{}'')') @> '{"categories": [{"id": "t-cat", "name": "Test Food", "description": "For tests"}]}', true);

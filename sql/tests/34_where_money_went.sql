@@ -1,9 +1,9 @@
--- What donors are told of where money went: groups of ten people and more, never fewer.
+-- What donors learn about the use of their money: only groups of at least ten people.
 begin;
 select tests.start();
 select tests.cast_of_people();
 
--- p_people grants of 10 dollars each for one kind of help, to people of their own.
+-- Grants of 10 dollars each to p_people different people for one kind of help.
 create function pg_temp.grants(p_kind text, p_people int, p_from int) returns void language plpgsql as $$
 begin
   insert into public.requests (id, request_number, category_id, description, amount, amount_requested, amount_approved, status, nonprofits, first_name, last_name, email, phone,

@@ -1,12 +1,12 @@
--- Ten thousand requests at a hundred organizations: what a page asks for is found by an index, whatever the policies add to the
--- question, and it reads its own organization's or person's rows, not everybody's. Nothing here looks at a clock: PostgreSQL itself counts the rows that a
--- statement read, those inside functions included.
+-- Ten thousand requests at a hundred organizations: every page's query uses an index, whatever the policies add to it,
+-- and reads only the rows of its own organization or person. Nothing here depends on time: PostgreSQL counts the rows
+-- that a statement reads, including those inside functions.
 begin;
 select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 
--- Five thousand more accounts, and what strangers leave behind in the tables of limits, codes and proofs.
+-- Five thousand more accounts, and strangers' rows in the tables of limits, codes and proofs.
 insert into auth.users (instance_id, id, aud, role, email, encrypted_password, email_confirmed_at, raw_app_meta_data, raw_user_meta_data, created_at, updated_at)
 select '00000000-0000-0000-0000-000000000000', gen_random_uuid(), 'authenticated', 'authenticated', 'account' || i || '@tests.example', 'x', now(), '{}', '{"full_name": "Some Body"}', now(), now()
 from generate_series(1, 5000) i;
@@ -14,7 +14,8 @@ insert into private.rate_limits (key, window_start, hits) select 'look-up:' || i
 insert into private.address_codes (email, asker, code_hash) select 'account' || i || '@tests.example', 'net:' || i, 'x' from generate_series(1, 10000) i;
 insert into private.address_proofs (token_hash, email) select 'h' || i, 'account' || i || '@tests.example' from generate_series(1, 10000) i;
 
--- 98 more organizations; every request goes to two of the hundred. Alice has one request in 500, x and y have one in fifty each.
+-- 98 more organizations. Every request goes to two of the hundred. Alice has one request in 500; x and y have one in
+-- fifty each.
 insert into public.nonprofits (id, name, legal_status, registration_number, employee_count, mission)
 select 'o-' || i, 'Org ' || i, 'charity', i::text, 3, 'Help' from generate_series(2, 99) i;
 create function pg_temp.organization(i int) returns text language sql immutable as $$
@@ -45,20 +46,21 @@ insert into public.donor_message_recipients (message_id, donor_user_id, donor_em
 select 'many-' || i, case when i % 500 = 0 then tests.id('donor') end, 'giver' || i || '@tests.example' from generate_series(1, 10000) i;
 insert into public.donor_message_replies (message_id, nonprofit_id, from_name, subject, message, created_at)
 select 'many-' || i, pg_temp.organization(i), 'Giver', 'Re: Winter pantry', 'Gladly', now() - i * interval '1 hour' from generate_series(1, 10000) i;
--- as the embedded cluster is set, and as PostgreSQL on today's disks is: a look by index costs little more than the next page
+-- The setting of the embedded cluster and of PostgreSQL on SSDs: an index lookup costs little more than a sequential
+-- page.
 set local random_page_cost = 1.1;
 analyze public.requests, public.request_nonprofits, public.request_events, public.request_documents, public.budget_transactions, public.donations, public.notifications,
   public.donor_messages, public.donor_message_recipients, public.donor_message_replies, public.nonprofits, storage.objects, auth.users, public.profiles, public.user_roles,
   private.account_addresses, private.rate_limits, private.address_codes, private.address_proofs;
 
--- Rows that this transaction has read so far in the tables that grew: whole tables, and by index.
+-- Rows that this transaction has read so far in the large tables: by sequential scans, and by index.
 create function pg_temp.rows_read(out scanned bigint, out fetched bigint) language sql as $$
   select sum(s.seq_tup_read), sum(s.idx_tup_fetch) from pg_stat_xact_user_tables s
   where s.schemaname in ('public', 'private', 'storage', 'auth') and s.relname in ('users', 'profiles', 'user_roles', 'account_addresses', 'rate_limits', 'address_codes', 'address_proofs', 'requests', 'request_nonprofits', 'request_events', 'request_documents', 'budget_transactions', 'donations', 'notifications',
     'donor_messages', 'donor_message_recipients', 'donor_message_replies', 'objects')
 $$;
 
--- Runs a statement as somebody: it may scan none of these tables and fetch at most `most` of their rows.
+-- Runs a statement as a person. It may scan none of these tables sequentially and fetch at most `most` of their rows.
 create function pg_temp.reads(who text, statement text, most bigint) returns void language plpgsql as $$
 declare before record; after record; line text; plan text := '';
 begin
@@ -76,7 +78,7 @@ begin
   end if;
 end $$;
 
--- A page with its exact count, as the REST API asks for it.
+-- A page with its exact count, as the REST API queries it.
 create function pg_temp.page(columns text, source text, conditions text, ordering text, start int default 0) returns text language sql as $$
   select format('with page as (select %1$s from %2$s where %3$s order by %4$s limit 20 offset %5$s), counted as (select 1 from %2$s where %3$s)
     select coalesce(json_agg(p), ''[]''), (select count(*) from counted) from page p', columns, source, conditions, ordering, start)
@@ -88,7 +90,7 @@ declare
   line constant text := 'request_id, nonprofit_id, request_number, category, amount, amount_requested, amount_approved, status, part, needs_more_proof, opened, submitted_at, updated_at, waiting_days, requester_name';
   own constant text := 'id, request_number, category, amount, amount_requested, amount_approved, status, needs_more_proof, nonprofit_names, submitted_at';
 begin
-  -- the person: 22 requests of 10,003
+  -- A requester: 22 requests of 10,003.
   foreach q in array array['true', 'search_text like ''%number 500%''', 'status = ''pending''', 'category = ''Test Food'' and submitted_at >= now() - interval ''60 days'' and submitted_at < now()'] loop
     perform pg_temp.reads('alice', pg_temp.page(own, 'public.my_requests', q, 'needs_more_proof desc, submitted_at desc, id'), 300);
   end loop;
@@ -98,7 +100,7 @@ begin
   perform pg_temp.reads('alice', 'select public.request_detail(''many-500'')', 50);
   perform pg_temp.reads('alice', 'select public.requester_dashboard()', 400);
   perform pg_temp.reads('alice', 'select public.me()', 1500);
-  -- children of requests without naming one: the owner's alone, by index
+  -- Child rows of all requests: only the owner's, by index.
   perform pg_temp.reads('alice', 'select id, type, note from public.request_events', 200);
   perform pg_temp.reads('alice', 'select id, name from public.request_documents', 200);
   perform pg_temp.reads('alice', 'select request_id, state from public.request_nonprofits', 200);
@@ -106,7 +108,7 @@ begin
   perform pg_temp.reads('alice', 'select id, type, title, message, link, date, read from public.notifications where user_id = ' || alice || ' order by date desc limit 200', 300);
   perform pg_temp.reads('alice', 'select count(*) from public.notifications where user_id = ' || alice || ' and not read', 300);
   perform pg_temp.reads('anon', 'select public.request_status(''REQ-500007'')', 20);
-  -- staff of x: 202 requests of 10,003; a page and its count read each of them twice, in parts and in requests
+  -- Staff of x: 202 requests of 10,003. A page and its count each read them twice, as parts and as requests.
   foreach q in array array['waiting_days desc nulls last, submitted_at desc, request_id', 'submitted_at desc nulls last, request_id', 'category nulls last, request_id', 'amount_requested desc nulls last, request_id'] loop
     perform pg_temp.reads('manager', pg_temp.page(line, 'public.incoming_requests', 'nonprofit_id = ''x''', q), 1000);
   end loop;
@@ -131,7 +133,7 @@ begin
   perform pg_temp.reads('manager', pg_temp.page('id, subject, message, recipient_count, created_at', 'public.donor_messages', 'nonprofit_id = ''x''', 'created_at desc, id'), 1000);
   perform pg_temp.reads('manager', 'select public.active_donor_count(''x'')', 1000);
   perform pg_temp.reads('manager', 'select public.approve_request(''many-100'', ''x'', 5, true)', 1000);
-  -- sending, being told, proving: one row of each table or a few
+  -- Sending, notifications, proofs: one or a few rows of each table.
   foreach q in array array['submit_request(' || tests.answers('{"nonprofits": ["x", "y"], "email": "account7@tests.example"}') || ')', 'send_address_code(''account7@tests.example'')', 'check_address_code(''account7@tests.example'', ''1'')',
     'subscribe_newsletter(''account7@tests.example'')', 'team_invitation(''nope'')', 'pledge_donation(jsonb_build_object(''nonprofit_id'', ''x'', ''amount'', ''5'', ''email'', ''p@tests.example'', ''key'', gen_random_uuid()))'] loop
     perform pg_temp.reads('anon', 'select public.' || q, 100);
@@ -141,12 +143,23 @@ begin
   perform pg_temp.reads('manager', 'select id from storage.objects where bucket_id = ''profile-photos'' and name = ' || quote_literal(tests.id('alice') || '/me.png'), 300);
   perform pg_temp.reads('admin', 'select public.record_donation(''x'', 5, ''Giver'', ''account7@tests.example'')', 100);
   perform pg_temp.reads('admin', 'update public.nonprofit_team_members set role = ''manager'' where id = ''m-employee''', 100);
-  -- donor and visitor
+  -- Donor and visitor.
   perform pg_temp.reads('donor', 'select public.donor_dashboard()', 8000);
   perform pg_temp.reads('donor', pg_temp.page('id, subject, date, unread', 'public.my_donor_messages', 'true', 'date desc'), 300);
   perform pg_temp.reads('anon', pg_temp.page('id, name, mission, location, category, average_response_time_days', 'public.nonprofits', 'status = ''active''', 'name'), 10);
   perform tests.same('every one is counted', (tests.act('manager', 'select public.incoming_request_counts(''x'')') ->> 'all')::int, 204);
-  -- the measure sees a scan where there is one
+  -- With two thousand more open requests the dashboard still reads only the one that waits longest, and not those that colleagues look after.
+  insert into public.requests (id, request_number, category_id, description, amount, status, nonprofits, first_name, last_name, email, phone, address, city, state, postal_code,
+    contact_consent, submitted_at)
+  select 'wait-' || i, 'REQ-' || 600000 + i, 't-cat', 'We need food for two weeks.', '$250', 'pending', array['x'], 'First', 'Last', 'w' || i || '@tests.example', '12345',
+    '1 Long Street', 'Portland', 'ME', '04101', true, now() - interval '1 year' + i * interval '1 minute' from generate_series(1, 2000) i;
+  insert into public.request_nonprofits (request_id, nonprofit_id, state, submitted_at, assigned_to)
+  select r.id, 'x', 'open', r.submitted_at, case when r.id in ('wait-1', 'wait-2') then 'm-employee' end from public.requests r where r.id like 'wait-%';
+  perform private.add_up_tally();
+  analyze public.requests, public.request_nonprofits;
+  perform tests.same('the longest wait, of one''s own and nobody''s', tests.act('manager', 'select public.nonprofit_dashboard(''x'')') #>> '{longest_waiting,request_number}', 'REQ-600003');
+  perform pg_temp.reads('manager', 'select public.nonprofit_dashboard(''x'')', 300);
+  -- The measurement detects a sequential scan.
   before := pg_temp.rows_read();
   perform count(*) from public.requests r where r.description like '%never there%';
   after := pg_temp.rows_read();

@@ -1,10 +1,10 @@
--- Incoming Requests in pages: what stands on the parts and in the tally is what the requests say, after every way in which a request changes.
+-- Incoming Requests in pages: the stored columns and counts match the requests after every kind of change.
 begin;
 select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 
--- The kept columns and counts beside what they are made from.
+-- Compares the stored columns and counts with their sources.
 create function pg_temp.kept_is_true(what text) returns void language plpgsql as $$
 begin
   perform tests.same(what || ': lines that differ from their request', (select coalesce(string_agg(p.request_id || '/' || p.nonprofit_id, ', '), '')
@@ -40,7 +40,7 @@ begin
     update public.requests set request_number = 'REQ-' || 910000 + much where requests.id = a ->> 'id';
   end loop;
   perform pg_temp.kept_is_true('submitted');
-  -- what waits longest comes first, what is decided last
+  -- The longest wait comes first, decided requests last.
   perform tests.same('waiting first', pg_temp.numbers(), '900001 910700 910300 910100 900003');
   perform tests.same('newest first', pg_temp.numbers(', sort => ''date'', descending => true, status => ''pending'''), '910100 910300 910700 900001');
   perform tests.same('by amount', pg_temp.numbers(', sort => ''amount'''), '910100 900001 900003 910300 910700');
@@ -49,7 +49,7 @@ begin
   perform tests.same('a page', pg_temp.numbers(', page => 2, page_size => 2'), '910300 910100');
   perform tests.same('behind the last page', pg_temp.page(', page => 9') - 'counts', '{"rows": [], "total": 5, "more": false}'::jsonb);
   perform tests.check('manager', 'select public.incoming_page(''x'', status => ''draft'')', 'hint:validation_failed');
-  -- search: every word, wherever it stands; one or two letters where words begin; wildcards are letters like any other
+  -- Search: every word, anywhere; one or two letters only at the beginning of words; wildcards have no special meaning.
   perform tests.same('a word', pg_temp.numbers(', search => ''zoé'''), '910700 910300 910100');
   perform tests.same('inside of a word', pg_temp.numbers(', search => ''HARA 700'''), '910700');
   perform tests.same('two letters at the beginning', pg_temp.numbers(', search => ''zo'''), '910700 910300 910100');
@@ -60,7 +60,7 @@ begin
   perform tests.same('nothing found', pg_temp.page(', search => ''nobody''') - 'counts', '{"rows": [], "total": 0, "more": false}'::jsonb);
   perform tests.same('the counts stay those of all', pg_temp.page(', search => ''nobody''') #> '{counts,all}', '5'::jsonb);
 
-  -- every way on
+  -- Every transition.
   perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Please send the letter.'')', ids[1]));
   perform pg_temp.kept_is_true('asked for more');
   perform tests.same('it waits for the person', pg_temp.page() #>> '{counts,due}', '3');
@@ -91,7 +91,7 @@ begin
   delete from public.requests where requests.id = ids[1];
   perform pg_temp.kept_is_true('deleted');
 
-  -- what is paid stands on the grant
+  -- Payouts are recorded on the grant.
   perform tests.act('manager', 'select public.record_payout(''r-done'', 100)');
   perform tests.same('paid', (select to_jsonb(g) - 'approved_at' - 'category' from tests.act('manager', 'select to_jsonb(x) from public.approved_grants x where request_id = ''r-done''') g),
     '{"request_id": "r-done", "nonprofit_id": "x", "request_number": "REQ-900003", "requester_name": "Alice Tester", "granted": 250.00, "paid": 100.00, "outstanding": 150.00}'::jsonb);

@@ -1,4 +1,4 @@
--- Staff among themselves: a request is handed over and told of, one's own are a list, and answers are kept.
+-- Teamwork of staff: assigning requests with a notification, one's own list, and saved replies.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -6,7 +6,7 @@ select tests.cast_of_people();
 do $$
 declare page jsonb;
 begin
-  -- to a colleague, who is told; the page names both
+  -- To a colleague, who is notified; the page names both.
   perform tests.same('handed over', tests.act('employee', 'select public.assign_request(''r-ax'', ''x'', ''m-manager'')') #>> '{assigned_to,name}', 'manager');
   perform tests.same('told', (select n.code || ' ' || (n.params ->> 'number') || ' ' || (n.params ->> 'name') || ' ' || n.link from public.notifications n
     where n.user_id = tests.id('manager') and n.request_id = 'r-ax'), 'handedOver REQ-900001 employee /nonprofit-request/r-ax');
@@ -16,12 +16,12 @@ begin
   perform tests.same('who could', (select array_agg(c ->> 'name' order by c ->> 'name') from jsonb_array_elements(page -> 'colleagues') c where c ->> 'name' in ('manager', 'manager2', 'employee', 'volunteer', 'gone')),
     array['employee', 'manager', 'manager2']);
   perform tests.same('oneself', (select array_agg(c ->> 'id') from jsonb_array_elements(page -> 'colleagues') c where (c ->> 'you')::boolean), array['m-manager']);
-  -- the same again, or taken by oneself, tells nobody
+  -- Repeating it, or taking it oneself, notifies nobody.
   perform tests.run('employee', 'select public.assign_request(''r-ax'', ''x'', ''m-manager'')');
   perform tests.run('manager2', 'select public.assign_request(''r-ax'', ''x'', ''m-manager2'')');
   perform tests.same('told once', (select count(*)::int from public.notifications n where n.code = 'handedOver'), 1);
 
-  -- what waits longest is one's own or nobody's
+  -- The longest waiting request is chosen among one's own and unassigned ones.
   perform tests.same('a colleague''s', tests.act('manager', 'select public.nonprofit_dashboard(''x'')') -> 'longest_waiting', 'null'::jsonb);
   perform tests.same('waits', tests.act('manager2', 'select public.nonprofit_dashboard(''x'')') #>> '{longest_waiting,request_number}', 'REQ-900001');
 
@@ -34,13 +34,13 @@ begin
   perform tests.same('another organization has its own', tests.act('manager_y', 'select public.staff_request(''r-ax'', ''y'')') -> 'assigned_to', 'null'::jsonb);
   perform tests.check('alice', 'select assigned_to from public.request_nonprofits', 'refused');
 
-  -- nobody who could not read it
+  -- Only to staff who may read the request.
   perform tests.tells('manager', 'select public.assign_request(''r-ax'', ''x'', ''m-volunteer'')', 'member_id', 'Choose a colleague who is active.');
   perform tests.check('manager', 'select public.assign_request(''r-ax'', ''x'', ''m-gone'')', 'hint:validation_failed');
   perform tests.check('manager', 'select public.assign_request(''r-ax'', ''x'', ''m-manager_y'')', 'hint:validation_failed');
   perform tests.check('manager', 'select public.assign_request(''r-by'', ''x'', ''m-manager'')', 'hint:request_not_found');
   perform tests.check('manager', 'select public.assign_request(''r-done'', ''x'', ''m-manager'')', 'hint:request_already_decided');
-  -- who leaves looks after nothing
+  -- A member who leaves is no longer assigned to anything.
   update public.nonprofit_team_members set is_active = false where id = 'm-manager2';
   perform tests.same('inactive', tests.act('manager', 'select public.staff_request(''r-ax'', ''x'')') -> 'assigned_to', 'null'::jsonb);
   delete from public.nonprofit_team_members where id = 'm-manager2';
@@ -48,7 +48,7 @@ begin
   perform tests.run('manager', 'select public.assign_request(''r-ax'', ''x'', ''m-manager'')');
   perform tests.same('everybody''s again', tests.act('manager', 'select public.assign_request(''r-ax'', ''x'')') -> 'assigned_to', 'null'::jsonb);
 
-  -- saved replies: without blanks around them, each title once, a hundred at most
+  -- Saved replies: trimmed, unique titles, at most a hundred.
   perform tests.run('manager', 'insert into public.saved_replies (nonprofit_id, kind, title, body) values (''x'', ''info'', ''  The bill '', E''\n Please send it.\n\nThank you. \n'')');
   perform tests.same('kept', (select title || '|' || body from public.saved_replies where nonprofit_id = 'x'), E'The bill|Please send it.\n\nThank you.');
   perform tests.check('admin', 'insert into public.saved_replies (nonprofit_id, kind, title, body) values (''x'', ''info'', ''The bill'', ''b'')', 'state:23505');

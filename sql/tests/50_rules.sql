@@ -1,12 +1,13 @@
--- Each rule of the specification's section 5, asked of the database: by the function or the plain write that a page uses, with the
--- page's message at its field, and once more of the constraint behind it, where a function could be left out.
--- Passwords are the authentication API's; that two entries of a password are the same, and one tab after the other, the page's alone.
+-- Each rule of the specification's section 5, enforced by the database: through the function or plain write that a page
+-- uses, with the page's message for its field, and by the constraint behind it if a function could be bypassed.
+-- Passwords belong to the auth API; comparing two entries of a password, and completing one tab before the next, belong
+-- to the page.
 begin;
 select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 
--- Requester info and Submit request: the wizard, the single page and a draft all come to submit_request
+-- Requester info and Submit request: wizard, single page and drafts all use submit_request.
 do $$
 declare r record; alice text := quote_literal(tests.id('alice'));
 begin
@@ -34,21 +35,21 @@ begin
     perform tests.check('anon', 'select public.submit_request(' || tests.answers(r.change::jsonb) || ')', 'hint:too_many_nonprofits');
     perform tests.same('a fourth', current_setting('tests.last_detail')::jsonb #>> '{fields,nonprofits}', 'You can select up to 3 nonprofits for your request.');
   end loop;
-  -- exactly as long as asked for is long enough
+  -- Exactly the minimum length is long enough.
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"description": "1234567890", "first_name": "Al", "last_name": "Bo", "phone": "12345", "address": "1 Elm", "city": "Po", "state": "ME", "postal_code": "04", "amount": "0.5"}') || ')', 'rows=1');
-  -- the constraints of a sent request hold for whoever writes it
+  -- The constraints of a sent request hold for every writer.
   foreach r.change in array array['category = null', 'nonprofits = ''{}''', 'description = ''123456789''', 'amount = ''twelve''', 'contact_consent = false', 'email = ''nobody''', 'first_name = ''A''',
     'last_name = ''B''', 'phone = ''1234''', 'address = ''1 St''', 'city = ''P''', 'state = ''M''', 'postal_code = ''0''', 'urgency = ''now''', 'preferred_contact = ''fax''', 'request_number = null',
     'amount_approved = 5', 'status = ''approved''', 'status = ''declined''', 'status = ''processing''', 'needs_more_proof = true'] loop
     perform tests.check('service', 'update public.requests set ' || r.change || ' where id = ''r-ax''', 'state:23514');
   end loop;
-  -- a draft may be incomplete, not longer than a request or at a fourth nonprofit
+  -- A draft may be incomplete, but not longer than a request or sent to a fourth nonprofit.
   perform tests.check('alice', 'update public.requests set description = '''', first_name = null, amount = ''about ten'' where id = ''r-draft''', 'rows=1');
   perform tests.check('alice', 'update public.requests set nonprofits = array[''a'', ''b'', ''c'', ''d''] where id = ''r-draft''', 'hint:too_many_nonprofits');
   perform tests.check('alice', 'update public.requests set description = repeat(''x'', 5001) where id = ''r-draft''', 'state:23514');
 end $$;
 
--- Sign up and My Profile: a name of at least two letters; a role
+-- Sign up and My Profile: a name of at least two letters; a role.
 do $$
 declare r record; alice text := quote_literal(tests.id('alice'));
 begin
@@ -64,7 +65,7 @@ begin
   perform tests.tells('alice', 'update public.user_roles set role = ''nonprofit'', nonprofit_role = ''owner''', 'role', 'Please select a role');
 end $$;
 
--- Profile: the form as a whole, and a plain write of a part of it
+-- Profile: the whole form, and a plain write of one field.
 do $$
 declare r record; alice text := quote_literal(tests.id('alice'));
   good jsonb := '{"first_name": "Ada", "last_name": "Love", "birthday": "2000-02-29", "country": "France", "id_type": "Passport", "id_number": "P1"}';
@@ -81,7 +82,7 @@ begin
   perform tests.check('alice', 'select public.save_profile(' || quote_literal(good || '{"middle_name": "", "phone": "", "bio": ""}') || ')', 'rows=1');
 end $$;
 
--- Pictures: a path is in the folder of whose picture it is
+-- Pictures: the path must be in the owner's folder.
 do $$
 begin
   perform tests.check('alice', 'update public.profiles set photo_path = ' || quote_literal(tests.id('alice') || '/me.png') || ' where id = auth.uid()', 'rows=1');

@@ -1,4 +1,4 @@
--- What people typed is harmless in the mails that reach somebody else: no link, no paragraph of its own.
+-- Text that people typed is harmless in mails to others: it becomes no link and no separate paragraph.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -20,7 +20,7 @@ begin
   perform tests.same('a link for a name', private.mail_name('Ada https://evil.com', 'there'), 'there');
 end $$;
 
--- An organization, a category and staff whose words are links, and a request with a stranger's address
+-- An organization, a category and staff with links in their names, and a request with a stranger's address.
 do $$
 declare sent jsonb; t text; a constant text := 'victim@tests.example';
 begin
@@ -36,14 +36,14 @@ begin
   perform tests.act('manager', format('select public.deny_request(%L, ''x'', ''See http://evil.com'')', sent ->> 'id'));
   t := tests.mail_text(a, '%was declined%');
   perform tests.same('reason', t like '%"See http: //evil .com"%', true);
-  -- the person reads it as it was written, on the page
+  -- The page shows the person the text as it was written.
   perform tests.same('the reason as written', (select denial_reason from public.requests where id = sent ->> 'id'), 'See http://evil.com');
   perform tests.act('anon', 'select public.pledge_donation(jsonb_build_object(''nonprofit_id'', ''x'', ''amount'', ''5'', ''email'', ''victim@tests.example'', ''key'', gen_random_uuid()))');
   perform tests.same('subject', tests.mails(a, 'Thank you for your pledge to Win at https: //evil .com Now'), 1);
-  -- the only addresses in any of them are the product's own: its button and the line to unsubscribe
-  perform tests.same('links', (select array_agg(distinct x[1]) from ferrobase.outbox o cross join lateral regexp_matches(
+  -- The only URLs in the mails are the product's own: its button and the unsubscribe line.
+  perform tests.same('links', (select array_agg(distinct x[1]) from _supavisor.outbox o cross join lateral regexp_matches(
       replace(o.body_text, rtrim(private.setting('site_url'), '/'), ''), '(https?://|www\.|[a-z0-9-]+\.com)', 'g') x where to_jsonb(o)::text like '%' || a || '%'), null::text[]);
-  -- a message to donors keeps what its proved writer put in
+  -- A message to donors keeps the links of its author, whose address is proved.
   perform tests.act('manager', 'select public.send_donor_message(''x'', ''Our year'', ''Read it at https://harbor.example/2026'')');
   perform tests.same('donors', tests.mail_text('donor@tests.example', 'Our year') like '%Read it at https://harbor.example/2026%', true);
 end $$;

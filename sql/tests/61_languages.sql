@@ -4,7 +4,7 @@ select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 
--- words
+-- texts
 do $$
 begin
   perform tests.same('a place', private.say('fr', 'mail.requestCode.subject', '{"code": "123456", "number": "REQ-001"}'), '123456 ouvre REQ-001');
@@ -19,6 +19,7 @@ begin
     array['$1250', '$1,250.50', U&'1\00a0250,50\00a0$US', U&'1\00a0250\00a0$US']);
   perform tests.same('days', array[private.day('en', '2026-11-03'), private.day('es', '2026-11-03'), private.day('fr', '2026-08-03'), private.day('ht', '2026-11-03')],
     array['November 3, 2026', '3 de noviembre de 2026', '3 août 2026', '3 novanm 2026']);
+  perform tests.same('the first of a month', array[private.day('fr', '2026-12-01'), private.day('fr', '2026-12-21')], array['1er décembre 2026', '21 décembre 2026']);
 end $$;
 
 -- whose language
@@ -40,7 +41,7 @@ begin
   perform tests.same('a stranger''s page', private.language_for('nobody@tests.example'), 'es');
 end $$;
 
--- a person without an account, who wrote on a French page, and staff whose pages are English
+-- A person without an account who wrote on a French page, and staff with English pages.
 do $$
 declare sent jsonb; t text; a constant text := 'marie@tests.example'; n public.notifications;
 begin
@@ -54,7 +55,7 @@ begin
   perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Une photo'')', sent ->> 'id'));
   t := tests.mail_text(a, '%encore une chose%');
   perform tests.same('asked', t like '%On vous écrit%' and t like '%"Une photo"%' and t like '%un code qui ouvre votre demande%', true);
-  -- the list is in the person's language, in the order of the checklist, the staff's own words stand below
+  -- The list is in the person's language and in the order of the checklist, followed by the staff's own notes.
   perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Bon courage'', array[''rent'', ''identity''])', sent ->> 'id'));
   perform tests.same('list', (select pending_notes from public.requests where id = sent ->> 'id'),
     E'– Une photo de votre carte d’identité ou passeport.\n– Votre bail, ou une lettre de votre propriétaire.\n\nBon courage');
@@ -69,7 +70,7 @@ begin
   perform tests.same('and English words', n.title, 'New request ' || (sent ->> 'request_number'));
 end $$;
 
--- an account reads what it chose, whatever page it was sent from
+-- An account gets its chosen language, whatever page the request was sent from.
 do $$
 declare sent jsonb; n public.notifications;
 begin
@@ -81,7 +82,7 @@ begin
   perform tests.same('mailed in Creole', tests.mails('alice@tests.example', '%: yo refize demann ou') + tests.mails('alice@tests.example', '%: yon òganizasyon pa t kapab ede'), 1);
 end $$;
 
--- signing in: the profile's language, else the one that the sign-up named; links that end where they should
+-- Sign-in mails: the profile's language, or else the one of the sign-up; links with valid targets.
 do $$
 declare
   a constant text := 'new@tests.example';
@@ -100,7 +101,7 @@ begin
   perform tests.same('the profile first', tests.mails(a, 'Tu enlace para entrar'), 1);
   perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "reauthentication"}'));
   perform tests.same('a code', tests.mail_text(a, '123456 est votre code%') like '%123456%', true);
-  -- both halves of a change of address, each with its own hash
+  -- Both halves of an address change, each with its own hash.
   perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "email_change", "token_hash_new": "def"}'));
   perform tests.same('the new address', tests.mail_text('other@tests.example', 'Confirmez votre nouvelle%') like '%new@tests.example%token=abc&%', true);
   perform tests.same('the old address', tests.mail_text(a, 'Confirmez votre nouvelle%') like '%other@tests.example%token=def&%', true);

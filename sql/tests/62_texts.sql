@@ -1,13 +1,13 @@
--- Texts: only by consent, in the person's language, never after STOP.
+-- Text messages: only with consent, in the person's language, never after STOP.
 begin;
 select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
-update ferrobase.sms_rules set served = true;
+update _supavisor.sms_rules set served = true;
 
--- What waits for a number, newest first.
+-- Messages queued for a number, newest first.
 create function pg_temp.texts(number text) returns text[] language sql as $$
-  select coalesce(array_agg(o.body_text order by o.id desc), '{}') from ferrobase.outbox o where o.channel = 'sms' and o.recipient = number
+  select coalesce(array_agg(o.body_text order by o.id desc), '{}') from _supavisor.outbox o where o.channel = 'sms' and o.recipient = number
 $$;
 
 do $$
@@ -20,8 +20,8 @@ begin
   end loop;
 end $$;
 
--- Each text fits into one message: 160 letters of GSM's alphabet (another letter would leave room for 70), with the longest number and a
--- site of 30.
+-- Each text fits into one message of 160 characters in the GSM alphabet (any other character would reduce that to 70),
+-- with the longest number and a site name of 30 characters.
 do $$
 declare l text; k text; said text;
 begin
@@ -33,7 +33,7 @@ begin
   end loop;
 end $$;
 
--- A guest who consented: code, question and decision by text, in the page's language; who did not gets mails alone.
+-- A guest with consent gets code, question and decision by text in the page's language; without consent, only mails.
 do $$
 declare a jsonb; b jsonb; n constant text := '+12075550123';
 begin
@@ -60,7 +60,7 @@ begin
   perform tests.same('texts to whoever did not consent', pg_temp.texts('+12075550199'), '{}');
 end $$;
 
--- An account: the box in the form, its taking back in the profile, another number.
+-- An account: consent in the form, withdrawal in the profile, another number.
 do $$
 declare a jsonb; n constant text := '+12075550177'; profile constant text := '"first_name": "Ada", "last_name": "Love", "birthday": "2000-02-29", "country": "France", "id_type": "Passport", "id_number": "P1", "phone": "207 555 0177"';
 begin
@@ -74,7 +74,7 @@ begin
   perform tests.act('alice', format('select public.save_profile(%L)', '{' || profile || ', "sms_consent": true}'));
   perform tests.same('given again', (select r.sms_consent from public.requests r where r.id = a ->> 'id'), true);
   perform tests.same('for this number alone', (select count(*)::int from public.requests r where r.sms_consent and r.user_id = tests.id('alice')), 1);
-  -- the consent was for the number beside it
+  -- The consent was for the number beside it.
   perform tests.act('alice', format('select public.correct_request(%L, ''{"phone": "207 555 0178"}'')', a ->> 'id'));
   perform tests.same('another number', (select r.sms_consent from public.requests r where r.id = a ->> 'id'), false);
   perform tests.act('alice', format('select public.correct_request(%L, ''{"sms_consent": true, "phone": "207 555 0177"}'')', a ->> 'id'));
@@ -85,7 +85,8 @@ begin
   perform tests.act('alice', format('select public.correct_request(%L, ''{"sms_consent": true, "phone": "207 555 0177"}'')', a ->> 'id'));
 end $$;
 
--- STOP: nothing waits, nothing is queued, and the consent is seen to be off; START brings back no consent.
+-- STOP: queued messages are removed, none is queued, and the consent is shown as off. START does not restore the
+-- consent.
 do $$
 declare n constant text := '+12075550177'; mine text := (select r.id from public.requests r where r.sms_consent and private.sms_number(r.phone) = n);
 begin
@@ -104,7 +105,7 @@ begin
   perform tests.same('a new consent forgets the STOP', (select p.sms_stopped_at is null from public.profiles p where p.id = tests.id('alice')), true);
 end $$;
 
--- A stranger cannot text without end: five codes a day for one network, then the mail has it.
+-- A stranger cannot cause unlimited texts: five codes per day and network, then codes are mailed.
 do $$
 declare a jsonb; n constant text := '+12075550144';
 begin
@@ -117,7 +118,7 @@ begin
   end loop;
   perform tests.same('five texts', array_length(pg_temp.texts(n), 1), 5);
   perform tests.same('then mails', tests.mails('far@tests.example', '% opens %'), 3);
-  update ferrobase.sms_rules set per_number = 5;
+  update _supavisor.sms_rules set per_number = 5;
   perform set_config('ferrobase.client_address', '203.0.113.10', true);
   perform tests.act('anon', format('select public.send_request_code(%L, ''sms'')', a ->> 'request_number'));
   perform tests.same('the number has its limit too', array_length(pg_temp.texts(n), 1), 5);

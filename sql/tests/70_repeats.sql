@@ -1,4 +1,4 @@
--- What is sent twice because its answer got lost is there once.
+-- A request repeated because its answer was lost takes effect once.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -27,7 +27,7 @@ begin
   perform tests.same('the same answer', two, jsonb_build_object('id', one ->> 'id', 'repeated', true));
   perform tests.same('answers', (select count(*) from public.donor_message_replies where message = 'Gladly again'), 1::bigint);
 
-  -- a first save: the same key of the same person is the same draft, another's is another
+  -- A first save: the same key of the same person is the same draft; another person's key is another draft.
   one := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', a, 'category_id', 't-cat')));
   two := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', a, 'category_id', 't-cat', 'description', 'more')));
   perform tests.same('the same draft', two ->> 'id', one ->> 'id');
@@ -40,7 +40,7 @@ begin
   perform tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', a, 'draft_id', one ->> 'id')) || ')');
   perform tests.check('alice', format('select public.save_draft(%L)', jsonb_build_object('key', a, 'description', 'late')), 'hint:request_already_decided');
 
-  -- a first save whose answer got lost, and then the request: one row, and no draft stays behind
+  -- A first save whose answer was lost, followed by the request: one row, and no draft is left.
   c := '33333333-3333-4333-8333-333333333333';
   one := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', c, 'description', 'begun')));
   n := (select count(*) from public.requests where user_id = tests.id('alice') and status = 'draft');
@@ -49,11 +49,11 @@ begin
   perform tests.same('as a request', (select status::text from public.requests where id = one ->> 'id'), 'pending');
   perform tests.same('one draft fewer', (select count(*) from public.requests where user_id = tests.id('alice') and status = 'draft')::int, n - 1);
   perform tests.same('to its nonprofits', (select count(*) from public.request_nonprofits where request_id = one ->> 'id') > 0, true);
-  -- the save arrives after the request that overtook it
+  -- The save arrives after the request that overtook it.
   c := '44444444-4444-4444-8444-444444444444';
   perform tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', c)) || ')');
   perform tests.check('alice', format('select public.save_draft(%L)', jsonb_build_object('key', c, 'description', 'late')), 'hint:request_already_decided');
-  -- another person's key names nothing of mine, nor a guest's
+  -- Another person's key refers to nothing of mine, nor to a guest's.
   c := '55555555-5555-4555-8555-555555555555';
   one := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', c, 'description', 'mine')));
   perform tests.act('bob', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', c)) || ')');
@@ -67,7 +67,7 @@ begin
   perform tests.same('again', two ->> 'repeated', 'true');
   perform tests.same('told once', (select count(*) from public.request_events where request_id = 'r-ax' and type = 'info_answered'), 1::bigint);
   perform tests.check('alice', 'select public.answer_request_info(''r-ax'', ''Other words'')', 'hint:request_already_decided');
-  -- a second question wants a second answer, though it be in the same words
+  -- A second question needs a second answer, even with the same words.
   perform tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', ''Any letter?'')');
   one := tests.act('alice', 'select public.answer_request_info(''r-ax'', ''I have none.'')');
   perform tests.same('an answer of its own', one ->> 'repeated', 'false');

@@ -1,4 +1,4 @@
--- A repeat with another content under the same key is refused and told, never taken for the first; and donors' mail leaves in portions.
+-- Other content under the same key is refused with an error, never treated as the first. Donor mail is sent in batches.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -33,14 +33,14 @@ begin
   perform tests.check('anon', 'select public.pledge_donation(''{"nonprofit_id": "x", "amount": "$5.00", "email": "P@tests.example", "key": "33333333-3333-4333-8333-333333333333"}'')', 'rows=1');
   perform tests.check('anon', 'select public.pledge_donation(''{"nonprofit_id": "x", "amount": "50", "email": "p@tests.example", "key": "33333333-3333-4333-8333-333333333333"}'')', 'hint:key_reused');
 
-  -- donor mail and the answer to it
+  -- donor mail and its answer
   perform tests.act('manager', format('select public.send_donor_message(''x'', ''Spring'', ''Thank you for giving'', %L)', k));
   perform tests.check('manager', format('select public.send_donor_message(''x'', ''Spring'', ''Thank you for giving'', %L)', k), 'rows=1');
   perform tests.check('manager', format('select public.send_donor_message(''x'', ''Spring'', ''Thank you all for giving'', %L)', k), 'hint:key_reused');
   perform tests.act('donor', format('select public.reply_to_donor_message(''dm-1'', ''Gladly again'', %L)', k));
   perform tests.check('donor', format('select public.reply_to_donor_message(''dm-1'', ''Not again'', %L)', k), 'hint:key_reused');
 
-  -- 350 more donors: the first hundred at once, the rest in portions, each once
+  -- 350 more donors: the first hundred at once, the rest in batches, each once.
   insert into public.donations (nonprofit_id, donor_name, donor_email, amount, status, received_at)
   select 'x', 'Giver', 'giver' || i || '@tests.example', 5, 'received', now() from generate_series(1, 350) i;
   update public.nonprofits set created_at = now() - interval '2 days' where id = 'x';
@@ -51,13 +51,13 @@ begin
   perform tests.check('manager_y', format('select public.continue_donor_message(%L)', one ->> 'id'), 'hint:message_not_found');
   perform tests.check('employee', format('select public.continue_donor_message(%L)', one ->> 'id'), 'hint:message_not_found');
   perform tests.same('on', (tests.act('manager', format('select public.continue_donor_message(%L)', one ->> 'id')) ->> 'mailed')::int, 300);
-  -- whoever unsubscribes meanwhile gets none
+  -- Donors who unsubscribe in between get none.
   update private.subscriptions set unsubscribed_at = now() where list = 'x' and email = 'nobody';
   update public.donor_messages set created_at = now() - interval '1 hour' where id = one ->> 'id';
   perform private.mail_waiting_donors();
   perform tests.same('all', (select mailed_count from public.donor_messages where id = one ->> 'id'), (one ->> 'recipients')::int);
-  perform tests.same('each once', (select count(*) - count(distinct recipient) from ferrobase.outbox where subject = 'Summer'), 0::bigint);
-  perform tests.same('every one', (select count(*)::int from ferrobase.outbox where subject = 'Summer'), (one ->> 'recipients')::int);
+  perform tests.same('each once', (select count(*) - count(distinct recipient) from _supavisor.outbox where subject = 'Summer'), 0::bigint);
+  perform tests.same('every one', (select count(*)::int from _supavisor.outbox where subject = 'Summer'), (one ->> 'recipients')::int);
   perform tests.same('nothing is left', (tests.act('manager', format('select public.continue_donor_message(%L)', one ->> 'id')) ->> 'mailed')::int, (one ->> 'recipients')::int);
 end $$;
 

@@ -1,4 +1,4 @@
--- Values that a page could not show, or that would show something else than they are, do not get in.
+-- Values that a page could not display, or that would look like something else, are refused or cleaned.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -18,7 +18,7 @@ begin
   perform tests.check('admin', 'update public.nonprofit_settings set second_approval_above = ''NaN'' where nonprofit_id = ''x''', 'state:23514');
   perform tests.check('admin', 'update public.nonprofit_settings set second_approval_above = 0 where nonprofit_id = ''x''', 'rows=1');
 
-  -- names: what turns or has no width goes, what languages are written with stays
+  -- Names: direction overrides and invisible characters are removed; characters that languages need stay.
   perform tests.same('turned', private.clean(U&' Harbor\202E\200B Relief\2066\FEFF '), 'Harbor Relief');
   perform tests.same('joined', private.clean(U&'\0645\06CC\200C\062E\0648\0627\0647\0645'), U&'\0645\06CC\200C\062E\0648\0627\0647\0645');
   perform tests.same('nothing to see', private.clean(U&'\200B\2060'), null);

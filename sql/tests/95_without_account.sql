@@ -1,4 +1,4 @@
--- A guest's whole way by number and mailed code; who else gets nowhere with what.
+-- A guest's complete way with number and mailed code, and refusals for everybody else.
 begin;
 select tests.start();
 select tests.cast_of_people();
@@ -14,11 +14,17 @@ begin
   a := tests.act('anon', 'select public.submit_request(' || tests.answers('{"email": "guest@tests.example", "nonprofits": ["x", "y"]}') || ')');
   id := a ->> 'id'; number := a ->> 'request_number';
   perform tests.same('the confirmation leads to the code', tests.mail_text('guest@tests.example', '%we have your request%') ~ ('/open-request\?number=' || number), true);
-  -- asking tells nothing
+  -- Requesting a code reveals nothing.
   perform tests.same('an unknown number', tests.act('anon', 'select public.send_request_code(''REQ-000999'')'), tests.act('anon', format('select public.send_request_code(%L)', number)));
   perform tests.same('one mail', tests.mails('guest@tests.example', '% opens ' || number), 1);
   code := pg_temp.code_for(number);
   perform tests.same('a wrong code', tests.act('anon', format('select public.check_request_code(%L, ''000000'')', number)), '{"ok": false, "reason": "wrong_code", "tries_left": 4}'::jsonb);
+  foreach q in array array[number, lower(number), replace(number, '-', ' '), replace(number, '-', ''), replace(number, '-', '–'), replace(number, 'REQ-', '#'), replace(number, 'REQ-', ' 00')] loop
+    perform tests.same('written ' || q, tests.act('anon', format('select public.request_status(%L)', q)) ->> 'request_number', number);
+  end loop;
+  foreach q in array array['REQ-', 'REQ-1-2', 'REQ 1 OR 1=1', number || 'x'] loop
+    perform tests.same('not a number: ' || q, tests.act('anon', format('select public.request_status(%L)', q)) ->> 'found', 'false');
+  end loop;
   perform tests.same('for an unknown number', tests.act('anon', format('select public.check_request_code(''REQ-000999'', %L)', code)) ->> 'ok', 'false');
   perform set_config('ferrobase.client_address', '203.0.113.7', true);
   perform tests.same('from another network', tests.act('anon', format('select public.check_request_code(%L, %L)', number, code)) ->> 'ok', 'false');
@@ -27,13 +33,13 @@ begin
   perform tests.same('the right one', a ->> 'ok', 'true');
   access := a ->> 'access';
   perform tests.same('is good once', tests.act('anon', format('select public.check_request_code(%L, %L)', number, code)) ->> 'ok', 'false');
-  -- five tries, then none
+  -- Five attempts, then none.
   perform tests.act('anon', format('select public.send_request_code(%L)', number));
   for i in 1 .. 5 loop b := tests.act('anon', format('select public.check_request_code(%L, ''000000'')', number)); end loop;
   perform tests.same('used up', b, '{"ok": false, "reason": "expired", "tries_left": 0}'::jsonb);
   perform tests.same('the right one as well', tests.act('anon', format('select public.check_request_code(%L, %L)', number, pg_temp.code_for(number))) ->> 'ok', 'false');
 
-  -- seeing, and nothing else
+  -- Reading, and nothing else.
   b := tests.act('anon', format('select public.request_detail(%L, %L)', number, access));
   perform tests.same('their own', b #>> '{request,email}', 'guest@tests.example');
   perform tests.same('no new draft without an account', b #>> '{can,resubmit}', 'false');
@@ -42,7 +48,7 @@ begin
   perform tests.check('bob', format('select public.request_detail(%L)', id), 'hint:request_not_found');
   perform tests.check('bob', format('select public.request_detail(%L, ''nope'')', id), 'hint:access_ended');
   perform tests.check('anon', 'select public.request_detail(''r-ax'', null)', 'hint:sign_in_required');
-  -- an account's request too: whoever reads the address' mail is its person
+  -- It works for an account's request too: access to the address's mail identifies the person.
   perform tests.act('anon', 'select public.send_request_code(''REQ-900001'')');
   perform tests.same('mailed to its address alone', tests.mails('alice@tests.example', '% opens REQ-900001'), 1);
 
@@ -55,14 +61,14 @@ begin
   perform tests.same('staff that had read it are told', (select count(*)::int from public.notifications where title = number || ' was corrected' and user_id = tests.id('employee')), 1);
   perform tests.same('others are not', (select count(*)::int from public.notifications where title = number || ' was corrected' and user_id = tests.id('manager_y')), 0);
 
-  -- the look-up says whose turn it is, and nothing more
+  -- The look-up says whose turn it is, and nothing more.
   perform tests.same('not yet', tests.act('anon', format('select public.request_status(%L)', number)) -> 'waits_for_you', 'false'::jsonb);
   perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Please send the letter.'')', id));
   b := tests.act('anon', format('select public.request_status(%L)', number));
   perform tests.same('waits for the person', b ->> 'status' || ' ' || (b ->> 'waits_for_you'), 'pending true');
   perform tests.same('without a word of it', b::text ~ 'letter', false);
 
-  -- answering with a paper: through a slot of this way in, never of another
+  -- Answering with a document: only through a slot of this access.
   slot := tests.act('anon', format('select public.create_guest_upload_slot(%L, ''letter.pdf'', ''application/pdf'', 9)', a ->> 'upload_key'));
   perform tests.check('anon', format('select public.answer_request_info(%L, null, %L, %L)', id, access, jsonb_build_array(slot ->> 'id')), 'hint:document_missing');
   insert into storage.objects (bucket_id, name) values ('request-documents', slot ->> 'path');
@@ -76,7 +82,7 @@ begin
   perform tests.same('its answer got lost: the same again', tests.act('anon', format('select public.answer_request_info(%L, ''Here it is'', %L, %L)', id, access, jsonb_build_array(slot ->> 'id'))) ->> 'repeated', 'true');
   perform tests.same('the staff has the paper', (select name || ' ' || kind from public.request_documents d where d.request_id = a ->> 'id'), 'letter.pdf additional');
 
-  -- withdrawing, on a second device; the first one's way ends by itself
+  -- Withdrawing on a second device ends the first one's access.
   perform tests.act('anon', format('select public.send_request_code(%L)', number));
   b := tests.act('anon', format('select public.check_request_code(%L, %L)', number, pg_temp.code_for(number)));
   other := b ->> 'access';
@@ -89,7 +95,7 @@ begin
   perform tests.same('swept', (select count(*)::int from private.request_access), 0);
 end $$;
 
--- staff read without writing
+-- Staff read without writing.
 do $$
 declare a jsonb; id text;
 begin
@@ -101,7 +107,7 @@ begin
   perform tests.same('once', tests.act('manager', format('select public.mark_request_opened(%L, ''x'')', id)), 'false'::jsonb);
   perform tests.check('volunteer', format('select public.staff_request(%L, ''x'')', id), 'hint:role_not_allowed');
   perform tests.check('manager_y', format('select public.staff_request(%L, ''y'')', id), 'hint:request_not_found');
-  -- withdrawn before anybody read it: who comes by the notification is told so, without the person
+  -- Withdrawn before anybody read it: staff who follow the notification are told so, without personal data.
   a := tests.act('alice', 'select public.submit_request(' || tests.answers('{"nonprofits": ["x"]}') || ')');
   perform tests.act('alice', format('select public.withdraw_request(%L)', a ->> 'id'));
   a := tests.act('manager', format('select public.staff_request(%L, ''x'')', a ->> 'id'));
@@ -109,7 +115,7 @@ begin
   perform tests.same('without the person', a::text ~ 'Alice', false);
 end $$;
 
--- settings in one step, not over a colleague's
+-- Settings are saved in one step, and never over a colleague's change.
 do $$
 begin
   perform tests.act('admin', 'select public.save_organization(''x'', ''{"mission": "Help all", "second_approval_above": 500}'', ''{"mission": "Help", "second_approval_above": null}'')');

@@ -1,4 +1,4 @@
--- What is told at once: the tables that pages follow, and to a reader no column that reading would refuse.
+-- Live updates: which tables pages follow, and no reader gets a column that they could not read.
 begin;
 select tests.start();
 select tests.cast_of_people();

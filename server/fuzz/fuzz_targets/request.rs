@@ -15,19 +15,19 @@ fuzz_target!(|data: &[u8]| {
     let [first, second, rest @ ..] = data else { return };
     let mut parts = rest.splitn(3, |byte| *byte == b'\n');
     let query = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
-    let prefer = parts.next().unwrap_or_default().to_vec();
+    let prefer = parts.next().unwrap_or_default();
     let body = Bytes::copy_from_slice(parts.next().unwrap_or_default());
     let schemas = ["sky".to_owned(), "workshop".to_owned()];
     let rules = RequestRules { schemas: &schemas, root_function: None, root_disabled: false, tx_override: true };
     let request = RawRequest {
-        method: METHODS[usize::from(*first) % METHODS.len()].to_owned(),
-        path: PATHS[usize::from(*second) % PATHS.len()].to_owned(),
-        query,
+        method: METHODS[usize::from(*first) % METHODS.len()],
+        path: PATHS[usize::from(*second) % PATHS.len()],
+        query: &query,
         headers: vec![
-            ("prefer".to_owned(), prefer.clone()),
-            ("range".to_owned(), prefer.clone()),
-            ("accept".to_owned(), prefer),
-            ("content-type".to_owned(), TYPES[usize::from(*second) / 64].as_bytes().to_vec()),
+            ("prefer", prefer),
+            ("range", prefer),
+            ("accept", prefer),
+            ("content-type", TYPES[usize::from(*second) / 64].as_bytes()),
         ],
         body,
     };

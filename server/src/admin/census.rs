@@ -13,14 +13,14 @@ use crate::http::prometheus::Metrics;
 /// How long an answer holds.
 const FRESH: Duration = Duration::from_secs(10);
 /// Whoever asks for metrics does not wait longer for the database.
-const PATIENCE: Duration = Duration::from_secs(2);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 const OUTBOX: &str = "select channel,
     count(*) filter (where failed_at is null),
     count(*) filter (where failed_at is not null),
     coalesce(extract(epoch from now() - min(next_attempt_at)
              filter (where failed_at is null and next_attempt_at <= now())), 0)::float8
-  from ferrobase.outbox group by channel";
+  from _supavisor.outbox group by channel";
 
 const DATABASE: &str = "select
     pg_catalog.pg_database_size(current_database()),
@@ -44,7 +44,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// `pool` logs in as `ferrobase_admin`.
+    /// `pool` logs in as `supabase_ferrobase_admin`.
     pub fn new(pool: Pool) -> Self {
         Self { pool, last: Arc::default() }
     }
@@ -55,7 +55,7 @@ impl Census {
         if let Some((_, text)) = last.as_ref().filter(|(asked, _)| asked.elapsed() < FRESH) {
             return text.clone();
         }
-        let text = match timeout(PATIENCE, self.ask()).await {
+        let text = match timeout(QUERY_TIMEOUT, self.ask()).await {
             Ok(Ok(text)) => text,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the database's figures cannot be read now");

@@ -21,9 +21,10 @@ use actix_web::{App, HttpResponse, HttpServer, web};
 
 use crate::audit;
 use crate::backup::{self, LogState, State};
+use crate::db::replica::ReadReplica;
 use crate::db::{Pool, PoolFigures, slow};
+use crate::http::connection::KEEP_ALIVE;
 use crate::http::draining::Draining;
-use crate::http::listen::KEEP_ALIVE;
 use crate::http::prometheus::{self, Metrics};
 use crate::jobs;
 use crate::mail::outbox;
@@ -121,8 +122,10 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     let is_up = admin.database.answers().await.is_ok();
     metrics.single("ferrobase_database_up", "Whether the database answers", u8::from(is_up));
     let rest_pool = admin.rest.as_ref().map(|rest| ("rest", rest.pool.figures()));
+    let replica = admin.rest.as_ref().and_then(|rest| rest.replica.as_ref());
+    let rest_pool = rest_pool.into_iter().chain(replica.map(|replica| ("replica", replica.pool().figures())));
     let pools = admin.pools.iter().map(|(name, pool)| (*name, pool.figures()));
-    write_pools(&mut metrics, &rest_pool.into_iter().chain(pools).collect::<Vec<_>>());
+    write_pools(&mut metrics, &rest_pool.chain(pools).collect::<Vec<_>>());
     metrics.single("ferrobase_db_slow_queries_total", "Queries that were logged as slow", slow::seen());
     if let Some(census) = &admin.census {
         metrics.append(&census.metrics().await);
@@ -133,6 +136,7 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     metrics.append(&storage::metrics::as_text());
     if let Some(rest) = &admin.rest {
         metrics.append(&rest::admin::metrics(rest));
+        metrics.append(&ReadReplica::metrics(rest.replica.as_ref()));
     }
     if let Some(realtime) = &admin.realtime {
         metrics.append(&realtime.metrics());
@@ -160,6 +164,8 @@ fn write_pools(metrics: &mut Metrics, pools: &[(&str, PoolFigures)]) {
     metrics.gauge("ferrobase_db_pool_waiting", "Requests that wait for a connection", each(|pool| pool.waiting as u64));
     let timeouts = "Requests that got no connection in time";
     metrics.counter("ferrobase_db_pool_timeouts_total", timeouts, each(|pool| pool.timeouts));
+    let refused = "Requests that were refused at once because too many waited";
+    metrics.counter("ferrobase_db_pool_refused_total", refused, each(|pool| pool.refused));
 }
 
 fn backup_metrics(data_dir: &Path) -> String {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_in_flight_are_those_that_nobody_answered_or_gave_up() {
+    fn requests_in_flight_are_neither_answered_nor_abandoned() {
         let traffic = Traffic::default();
         let (answered, abandoned) = (traffic.begin("/rest/v1/a"), traffic.begin("/rest/v1/b"));
         assert!(traffic.as_text().contains("in_flight{api=\"rest\"} 2"));

@@ -1,11 +1,11 @@
-//! What an entry says, read off a request.
+//! An entry of the audit log, derived from a request.
 
 use sha2::{Digest, Sha256};
 
 /// The longest target, in characters.
 const LONGEST: usize = 300;
 
-/// Who did what, in which minute, and what came of it.
+/// Who did what, in which minute, and the outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// Since 1970.
@@ -35,12 +35,13 @@ pub fn actor_of(presented: Option<&str>) -> String {
     format!("key {}", fingerprint(key))
 }
 
-/// Tells keys apart without naming them: twelve digits of the SHA-256.
+/// Identifies a key without revealing it: twelve digits of the SHA-256.
 pub fn fingerprint(key: &str) -> String {
     hex::encode(&Sha256::digest(key.as_bytes())[..6])
 }
 
-/// What a path is about: a table, a function, an account, a bucket. Names of files are left out, since there is no end of them.
+/// The target of a path: a table, a function, an account, a bucket. File names are left out, because their number is
+/// unlimited.
 pub fn target_of(path: &str) -> String {
     let segments: Vec<&str> = path.split('/').collect();
     let kept = match segments.get(1..) {
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_told_by_its_hash_wherever_it_is_presented() {
+    fn keys_are_identified_by_hash_in_every_position() {
         let expected = "key 2c70e12b7a06";
         assert_eq!(actor_of(Some("secret-key")), format!("key {}", fingerprint("secret-key")));
         assert_eq!(actor_of(Some("Bearer secret-key")), actor_of(Some("secret-key")));

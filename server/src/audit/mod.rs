@@ -1,4 +1,4 @@
-//! The audit log of administrators: who changed something with a service key or by a command, in `ferrobase.admin_audit`.
+//! The audit log of administrators: who changed something with a service key or by a command, in `_supavisor.admin_audit`.
 //!
 //! Requests with a service key are often a project's own backend, thousands a second. So the log has one row for each minute, key,
 //! address, action, target and outcome, with a count and the id of the first request; the access log has each of them. What is noted is
@@ -39,13 +39,13 @@ pub struct Audit {
 
 #[derive(Default)]
 struct Waiting {
-    entries: Mutex<HashMap<Entry, Noted>>,
+    entries: Mutex<HashMap<Entry, Repeated>>,
     stop: Notify,
 }
 
 /// How often an entry was noted since it was last written.
 #[derive(Clone, Debug)]
-struct Noted {
+struct Repeated {
     count: i64,
     request_id: String,
     /// [`replaced::times`] of the database that it was about.
@@ -59,7 +59,7 @@ pub struct Writing {
 }
 
 impl Audit {
-    /// Begins to write to the database of `pool`, which logs in as `ferrobase_admin`. Entries stay for `days`.
+    /// Begins to write to the database of `pool`, which logs in as `supabase_ferrobase_admin`. Entries stay for `days`.
     pub fn start(pool: Pool, days: u32) -> (Self, Writing) {
         let audit = Self { waiting: Some(Arc::default()) };
         let task = tokio::spawn(write_on(audit.clone(), pool, days));
@@ -79,18 +79,19 @@ impl Audit {
         if let Some(noted) = entries.get_mut(&entry) {
             noted.count += 1;
         } else if entries.len() < KEPT {
-            entries.insert(entry, Noted { count: 1, request_id: request_id.to_owned(), database: replaced::times() });
+            entries
+                .insert(entry, Repeated { count: 1, request_id: request_id.to_owned(), database: replaced::times() });
         } else {
             LOST.increment();
         }
     }
 
-    fn take(&self) -> HashMap<Entry, Noted> {
+    fn take(&self) -> HashMap<Entry, Repeated> {
         self.waiting.as_ref().map(|waiting| std::mem::take(&mut *waiting.entries.lock())).unwrap_or_default()
     }
 
     /// What could not be written waits again.
-    fn put_back(&self, entries: HashMap<Entry, Noted>) {
+    fn put_back(&self, entries: HashMap<Entry, Repeated>) {
         let Some(waiting) = &self.waiting else { return };
         let mut kept = waiting.entries.lock();
         for (entry, noted) in entries {

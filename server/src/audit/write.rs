@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{Entry, Noted};
+use super::{Entry, Repeated};
 use crate::db::{self, DbError, Pool};
 
 /// Adds entries; those that are there already are counted up.
@@ -17,7 +17,7 @@ static INSTANCE: LazyLock<String> = LazyLock::new(|| {
     if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
 });
 
-pub(super) async fn entries(pool: &Pool, entries: &HashMap<Entry, Noted>) -> Result<(), DbError> {
+pub(super) async fn entries(pool: &Pool, entries: &HashMap<Entry, Repeated>) -> Result<(), DbError> {
     let rows = entries.iter().map(|(entry, noted)| {
         json!({
             "at": entry.minute * 60,

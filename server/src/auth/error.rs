@@ -9,7 +9,7 @@ use actix_web::http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::db::{DbError, RETRY_AFTER, is_unavailable};
+use crate::db::{DbError, RETRY_AFTER, RETRY_AFTER_OVERLOAD, is_unavailable};
 
 macro_rules! codes {
     ($($name:ident = $text:literal,)*) => {
@@ -148,6 +148,8 @@ pub struct Fault {
     sql: Option<Box<SqlFault>>,
     /// The database is unreachable, full or overloaded: the same request may succeed later.
     is_unavailable: bool,
+    /// Too many requests wait.
+    is_busy: bool,
 }
 
 /// What PostgreSQL reported.
@@ -166,7 +168,7 @@ pub struct SqlFault {
 
 impl Fault {
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), sql: None, is_unavailable: false }
+        Self { text: text.into(), sql: None, is_unavailable: false, is_busy: false }
     }
 
     /// What is wrong with a value that the database could not store, if that is the cause.
@@ -215,6 +217,7 @@ impl From<tokio_postgres::Error> for Fault {
                     is_in_function: db.where_().is_some_and(is_of_function),
                 })),
                 is_unavailable,
+                is_busy: false,
             },
             None => Self { is_unavailable, ..Self::new(error.to_string()) },
         }
@@ -236,7 +239,11 @@ impl From<DbError> for Fault {
     fn from(error: DbError) -> Self {
         match error {
             DbError::Postgres(error) => error.into(),
-            other => Self { is_unavailable: other.is_unavailable(), ..Self::new(other.to_string()) },
+            other => Self {
+                is_unavailable: other.is_unavailable(),
+                is_busy: matches!(other, DbError::PoolBusy),
+                ..Self::new(other.to_string())
+            },
         }
     }
 }
@@ -310,6 +317,11 @@ impl AuthError {
     /// 500 `unexpected_failure`.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::UnexpectedFailure, message)
+    }
+
+    /// 503 with `Retry-After`: too many requests wait.
+    pub fn busy() -> Self {
+        Fault { is_unavailable: true, is_busy: true, ..Fault::new("too many requests wait") }.into()
     }
 
     pub fn oauth(error: impl Into<String>, description: impl Into<String>) -> Self {
@@ -401,6 +413,10 @@ impl AuthError {
         }
     }
 
+    fn is_busy(&self) -> bool {
+        self.fault().is_some_and(|fault| fault.is_busy)
+    }
+
     /// Whether the database refused because of a unique key.
     pub fn is_unique_violation(&self) -> bool {
         self.fault().is_some_and(Fault::is_unique_violation)
@@ -481,14 +497,15 @@ impl AuthError {
             set(&mut response, "x-supabase-api-version", "2024-01-01");
         }
         if self.is_unavailable() {
-            set(&mut response, "retry-after", RETRY_AFTER);
+            set(&mut response, "retry-after", if self.is_busy() { RETRY_AFTER_OVERLOAD } else { RETRY_AFTER });
         }
         response
     }
 
     fn log(&self, request_id: &str) {
         let fault = self.fault();
-        if self.status().is_server_error() {
+        // A flood of requests must not become one of log lines: overload is logged once, where it is found.
+        if self.status().is_server_error() && !self.is_busy() {
             let cause = fault.map(ToString::to_string).unwrap_or_default();
             tracing::error!(request_id, status = self.status().as_u16(), cause, "auth: {}", self.message());
         } else if let Some(fault) = fault {
@@ -497,11 +514,16 @@ impl AuthError {
     }
 }
 
+const BUSY: &str = "Too many requests at the moment, please retry later";
+
 const UNEXPECTED: &str = "Unexpected failure, please check server logs for more information";
 
 impl From<Fault> for AuthError {
     /// A value that the database cannot store is the caller's fault (upstream: 500). Other faults have no meaning yet.
     fn from(fault: Fault) -> Self {
+        if fault.is_busy {
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::UnexpectedFailure, BUSY).caused_by(fault);
+        }
         match fault.unstorable() {
             Some(message) => Self::invalid(message).caused_by(fault),
             None => Self::Unhandled(fault),
@@ -595,7 +617,7 @@ mod tests {
     use super::is_of_function;
 
     #[test]
-    fn a_context_tells_of_a_function_in_any_language_and_not_by_what_the_caller_wrote() {
+    fn a_function_context_is_recognized_in_any_language_but_not_from_client_input() {
         for (context, wanted) in [
             ("PL/pgSQL function join_members() line 1 at SQL statement", true),
             ("SQL statement \"insert into t values (1)\"\nPL/pgSQL function f() line 1 at SQL statement", true),

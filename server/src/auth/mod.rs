@@ -36,6 +36,9 @@ use outside::outbound::{self, Outbound};
 use outside::pace::Paces;
 use outside::sms::{self, Texts};
 
+/// The part of a request's time that it may wait for its password to be hashed. The rest is for hashing and answering.
+const WAIT_FOR_HASHING: f64 = 0.6;
+
 /// Everything the API needs to serve requests. Shared by all workers.
 pub struct Auth {
     config: Arc<AuthConfig>,
@@ -112,7 +115,11 @@ impl Auth {
             mount: mount.trim_end_matches('/').to_owned(),
             redirects: RedirectPolicy::new(&config.site_url, &config.uri_allow_list),
             limits: Limits::new(&config.rate_limits, config.mode, &pool)?,
-            hasher: Hasher::new(config.password.threads)?,
+            hasher: Hasher::new(
+                config.password.threads,
+                config.max_request_duration.mul_f64(WAIT_FOR_HASHING),
+                pool.refuses_under_overload(),
+            )?,
             code_hasher: CodeHasher::new(&config.jwt.secret).accepting(&config.jwt.accepted),
             guesses: Guesses::new(&config.guesses),
             password_rules: PasswordRules::new(&config.password)?,

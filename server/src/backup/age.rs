@@ -1,9 +1,9 @@
-//! Encryption to a public key, in the format `age-encryption.org/v1` with X25519 recipients, so that the tools `age` and `rage`
-//! open an archive as well.
+//! Encryption to a public key in the format `age-encryption.org/v1` with X25519 recipients. The `age` and `rage` tools can open
+//! the archives.
 //!
-//! Only what archives need: writing to X25519 recipients, reading with X25519 identities. Its crate would bring 45 further ones
-//! (translations, post-quantum keys); the primitives here are in the build anyway.
-//! Reference: C2SP `age.md`.
+//! Only what archives need is implemented: writing to X25519 recipients and reading with X25519 identities. The `age` crate would
+//! add 45 more crates (translations, post-quantum keys); the primitives used here are in the build anyway. Reference: C2SP
+//! `age.md`.
 
 use std::fmt;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
@@ -24,15 +24,15 @@ const VERSION: &str = "age-encryption.org/v1";
 const X25519_INFO: &[u8] = b"age-encryption.org/v1/X25519";
 const RECIPIENT_HRP: &str = "age";
 const IDENTITY_HRP: &str = "age-secret-key-";
-/// Bytes of plain text that are sealed together.
+/// Bytes of plaintext sealed as one chunk.
 const CHUNK: usize = 64 * 1024;
 const TAG: usize = 16;
-/// Longest line of a header that is read; a hostile file could go on for ever.
+/// The longest header line that is read. A hostile file could contain an endless one.
 const LINE_MAX: u64 = 4096;
-/// Most lines of a header.
+/// The most header lines that are read.
 const LINES_MAX: usize = 256;
 
-/// What cannot be opened, or is no key.
+/// Why a file cannot be decrypted, or a key cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AgeError {
     #[error("'{0}' is no public key: it begins with age1 ('ferrobase backup key' makes one)")]
@@ -53,7 +53,7 @@ pub enum AgeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recipient([u8; 32]);
 
-/// A private key, `AGE-SECRET-KEY-1…`. It does not print.
+/// A private key, `AGE-SECRET-KEY-1…`. It has no `Debug` output.
 #[derive(Clone)]
 pub struct Identity([u8; 32]);
 
@@ -73,12 +73,12 @@ impl fmt::Display for Recipient {
 }
 
 impl Identity {
-    /// A new one.
+    /// Generates a new identity.
     pub fn generate() -> io::Result<Self> {
         Ok(Self(random()?))
     }
 
-    /// Those of a key file: one a line, with comments after `#`.
+    /// Parses a key file: one identity per line, comments after `#`.
     pub fn read_all(text: &str) -> Result<Vec<Self>, AgeError> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let found: Option<Vec<Self>> = lines.map(|line| decoded(line, IDENTITY_HRP).map(Self)).collect();
@@ -89,12 +89,12 @@ impl Identity {
         Recipient(MontgomeryPoint::mul_base_clamped(self.0).to_bytes())
     }
 
-    /// As it stands in a key file.
+    /// The key as written in a key file.
     pub fn reveal(&self) -> String {
         encoded(IDENTITY_HRP, &self.0).to_ascii_uppercase()
     }
 
-    /// The file key of a stanza, if it was made for this key.
+    /// The file key in a stanza, if the stanza was made for this identity.
     fn unwrap(&self, share: &[u8; 32], body: &[u8]) -> Option<[u8; 16]> {
         let shared = shared_secret(self.0, share)?;
         let key = wrap_key(&shared, share, &self.recipient().0)?;
@@ -120,7 +120,7 @@ fn decoded(text: &str, hrp: &str) -> Option<[u8; 32]> {
 }
 
 fn encoded(hrp: &str, key: &[u8; 32]) -> String {
-    // Both names are valid, so this does not fail.
+    // Both prefixes are valid, so this cannot fail.
     Hrp::parse(hrp).ok().and_then(|hrp| bech32::encode::<Bech32>(hrp, key).ok()).unwrap_or_default()
 }
 
@@ -130,7 +130,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// None where the other side sent a point of low order, which would make the secret known.
+/// `None` if the other side sent a point of low order, which would make the secret predictable.
 fn shared_secret(secret: [u8; 32], other: &[u8; 32]) -> Option<[u8; 32]> {
     let shared = MontgomeryPoint(*other).mul_clamped(secret).to_bytes();
     (shared != [0; 32]).then_some(shared)
@@ -150,7 +150,7 @@ fn wrap_key(shared: &[u8; 32], share: &[u8; 32], recipient: &[u8; 32]) -> Option
     cipher(&derived(shared, &[share.as_slice(), recipient].concat(), X25519_INFO)?)
 }
 
-/// The header's authentication, over everything up to and with its `---`.
+/// The header's MAC, over everything up to and including its `---`.
 fn header_mac(file_key: &[u8; 16], header: &[u8]) -> Option<Hmac<Sha256>> {
     let key = derived(file_key, &[], b"header")?;
     let mac = <Hmac<Sha256> as Mac>::new_from_slice(&key).ok()?;
@@ -161,7 +161,7 @@ fn internal() -> io::Error {
     io::Error::other("the cipher refused its key")
 }
 
-/// The nonce of a chunk: its number, and whether it is the last one.
+/// The nonce of a chunk: its number, and whether it is the last.
 fn nonce(number: u64, is_last: bool) -> Nonce {
     let mut bytes = [0; 12];
     bytes[3..11].copy_from_slice(&number.to_be_bytes());
@@ -169,13 +169,13 @@ fn nonce(number: u64, is_last: bool) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// Encrypts what is written. [`finish`](Self::finish) ends it; without that, readers call it truncated.
+/// Encrypts everything written to it. Call [`finish`](Self::finish) at the end, or readers report a truncated file.
 pub struct Encryptor<W: Write> {
     inner: W,
     key: LessSafeKey,
     number: u64,
     plain: Vec<u8>,
-    /// A chunk could not be written, so no later one may be.
+    /// A chunk could not be written, so no later one may be written either.
     is_broken: bool,
 }
 
@@ -218,7 +218,6 @@ impl<W: Write> Encryptor<W> {
         Ok(())
     }
 
-    /// Writes the last chunk.
     pub fn finish(mut self) -> io::Result<W> {
         self.seal(true)?;
         Ok(self.inner)
@@ -227,7 +226,7 @@ impl<W: Write> Encryptor<W> {
 
 impl<W: Write> Write for Encryptor<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A full chunk is kept until more comes: the last one is sealed differently.
+        // A full chunk waits until more data comes, because the last chunk is sealed differently.
         if self.plain.len() >= CHUNK {
             self.seal(false)?;
         }
@@ -241,7 +240,7 @@ impl<W: Write> Write for Encryptor<W> {
     }
 }
 
-/// Decrypts what is read. No byte comes out that was not authenticated, and the end only where the writer put it.
+/// Decrypts what is read. Only authenticated bytes come out, and the end of the stream is where the writer put it.
 #[derive(Debug)]
 pub struct Decryptor<R: BufRead> {
     inner: R,
@@ -293,14 +292,14 @@ impl<R: BufRead> Read for Decryptor<R> {
     }
 }
 
-/// Reads up to the end of the header. Yields the file key.
+/// Reads the header and returns the file key.
 fn read_header(inner: &mut impl BufRead, identities: &[Identity]) -> Result<[u8; 16], AgeError> {
     let mut header = Vec::new();
     if next_line(inner, &mut header)? != VERSION {
         return Err(AgeError::NotAge);
     }
     let mut file_key = None;
-    // The share of the X25519 stanza whose body comes next.
+    // The share of the X25519 stanza whose body is on the next line.
     let mut share: Option<[u8; 32]> = None;
     for _ in 0..LINES_MAX {
         let before = header.len();
@@ -322,7 +321,7 @@ fn read_header(inner: &mut impl BufRead, identities: &[Identity]) -> Result<[u8;
     Err(AgeError::Header)
 }
 
-/// A line without its end; the whole of it goes to `header` too.
+/// Returns a line without its line end, and appends the whole line to `header`.
 fn next_line(inner: &mut impl BufRead, header: &mut Vec<u8>) -> Result<String, AgeError> {
     let mut line = Vec::new();
     inner.take(LINE_MAX).read_until(b'\n', &mut line)?;
@@ -347,9 +346,9 @@ mod tests {
         Ok(plain)
     }
 
-    /// Keys and a file that the crate `age` 0.12 has made, with a stanza that means nothing.
+    /// Keys and a file made by the crate `age` 0.12, including a grease stanza.
     #[test]
-    fn a_file_of_ages_own_is_opened() {
+    fn a_file_made_by_the_age_crate_is_opened() {
         let key = "AGE-SECRET-KEY-146RK984C4RJXUZST6KMDG6ALMKMZ4LNJMYFC99PH0D0YUH3F79HSPPXH7X";
         let sealed = "6167652d656e6372797074696f6e2e6f72672f76310a2d3e205832353531392072542f595a6654723346464871616149\
                            7a426c47415346507674334347547a457561614e326154717658380a6567714962367937732f4b6f72544c6571463777\
@@ -371,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn each_recipient_opens_what_was_sealed_whatever_its_length() {
+    fn each_recipient_opens_files_of_every_length() {
         let identities = [(); 2].map(|()| Identity::generate().expect("a key"));
         let recipients =
             identities.each_ref().map(|identity| identity.recipient().to_string().parse().expect("its own text"));
@@ -387,12 +386,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_was_cut_off_or_altered_passes() {
+    fn truncated_or_altered_files_are_refused() {
         let identity = Identity::generate().expect("a key");
         let plain = vec![7; 2 * CHUNK];
         let whole = sealed(&plain, &[identity.recipient()]);
         let payload = whole.len() - 2 * (CHUNK + TAG);
-        // At the end of a chunk as well, where no byte is missing but the mark of the last one.
+        // Also at a chunk boundary, where only the last-chunk mark is missing.
         for length in [0, 20, payload - 40, payload, payload + 5, payload + CHUNK + TAG, whole.len() - 1] {
             assert!(opened(&whole[..length], &identity).is_err(), "cut off at {length}");
         }
@@ -404,13 +403,14 @@ mod tests {
         assert!(opened(&[whole.as_slice(), b"x"].concat(), &identity).is_err(), "something behind its end");
     }
 
-    /// A disk that is full for a moment must not leave a gap in the middle; whoever wraps this goes on writing when dropped.
+    /// If a chunk cannot be written because the disk is full for a moment, no later chunk may follow it. The wrapping writers
+    /// flush when dropped, and that would leave a gap in the middle.
     #[test]
-    fn after_a_chunk_that_could_not_be_written_none_is() {
+    fn no_chunk_is_written_after_a_failed_one() {
         struct Full(usize);
         impl Write for Full {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                // Room for the header, and again for what comes after the chunk that did not fit.
+                // Accepts the header, fails on the first chunk, and accepts writes again afterwards.
                 self.0 += 1;
                 if bytes.len() > CHUNK && self.0 < 4 { Err(ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
             }
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_refused() {
         let identity = Identity::generate().expect("a key");
         let (public, private) = (identity.recipient().to_string(), identity.reveal());
         let mistyped = public.replacen(&public[10..11], if &public[10..11] == "q" { "p" } else { "q" }, 1);

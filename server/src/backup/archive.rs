@@ -1,6 +1,6 @@
-//! The archive: a tar file, compressed by gzip and encrypted in the age format, so that `age -d | tar xz` opens it too.
+//! The archive: a tar file, compressed with gzip and encrypted in the age format, so that `age -d | tar xz` opens it too.
 //!
-//! Its last entry, `manifest.json`, lists every other one with size and SHA-256. A backup that was cut off has none.
+//! Its last entry, `manifest.json`, lists all others with size and SHA-256. A truncated backup has no manifest.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,63 +16,69 @@ use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
 
 use super::age::{AgeError, Decryptor, Encryptor, Identity, Recipient};
-use super::depot::Sink;
+use super::backup_store::Sink;
 use super::error::BackupError;
-use super::halt::{Halt, HaltOnDrop};
+use super::stop_flag::{StopFlag, StopOnDrop};
 
-/// The version of the layout that this code writes, and the newest that it reads.
+/// The layout version that this code writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest.json";
-/// A manifest longer than this is none.
+/// Manifests longer than this are refused.
 const MANIFEST_MAX: u64 = 1 << 30;
 
-/// What an archive says of itself.
+/// What an archive contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u32,
-    /// The moment that the backup holds: everything committed before it is there.
+    /// The point in time of the backup: everything committed before it is included.
     pub made_at: DateTime<Utc>,
-    /// Of the program that made it.
+    /// Version of the program that made the archive.
     pub version: String,
     /// Major version of PostgreSQL.
     pub postgres: String,
-    /// Whether it is a dump of a database that somebody else runs, and not a copy of files.
+    /// Whether this is a dump of an external database rather than a copy of cluster files.
     #[serde(default)]
     pub dump: bool,
-    /// Where the log of changes begins and ends.
+    /// The archive that this one is incremental to, in the same place. `None` for full archives.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// The earliest moment that can be restored from this archive, if that is not `made_at`.
+    #[serde(default)]
+    pub ended_at: Option<DateTime<Utc>>,
+    /// First and last position in the WAL.
     pub start_lsn: String,
     pub stop_lsn: String,
-    /// The continuous archive that goes on from it (see `log`).
+    /// The WAL chain that continues from this archive (see `log`).
     #[serde(default)]
     pub chain: Option<String>,
-    /// Rows of each table, counted shortly before that moment and shortly after it.
+    /// Rows of each table, counted shortly before and shortly after `made_at`.
     pub rows: BTreeMap<String, [i64; 2]>,
-    /// Transactions from this one on may not have been counted.
+    /// Transactions from this one on may be missing from the counts.
     pub counted_xid: String,
-    /// Where the files of objects are, if that is not the archive.
+    /// Where the files of objects are kept, if not in this archive.
     pub files_elsewhere: Option<String>,
     pub entries: BTreeMap<String, Content>,
 }
 
-/// What an entry must hold.
+/// The expected content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     pub size: u64,
     pub sha256: String,
 }
 
-/// An archive being written. Dropped before [`finish`](Self::finish), it leaves nothing.
+/// An archive being written. If it is dropped before [`finish`](Self::finish), no file is left.
 pub struct Writer {
-    /// Dropped before the rest, which then writes nothing more on its way out.
-    _given_up: HaltOnDrop,
+    /// Dropped before the other fields, so that they write nothing more while they are dropped.
+    _given_up: StopOnDrop,
     tar: tar::Builder<Packed>,
     manifest: Manifest,
-    /// As errors name it.
+    /// The name used in errors.
     target: PathBuf,
-    halt: Halt,
+    stop_flag: StopFlag,
 }
 
-/// A gzip stream of several members: what does not get smaller is not tried.
+/// A gzip stream of several members, so that the compression level can change for data that does not compress.
 struct Packed(Option<GzEncoder<Encryptor<BufWriter<Sink>>>>);
 
 impl Packed {
@@ -93,17 +99,17 @@ impl Write for Packed {
     }
 }
 
-/// Counts and hashes what passes.
+/// Counts and hashes the bytes that pass through.
 struct Hashed<R> {
     inner: R,
     digest: Sha256,
     size: u64,
-    halt: Halt,
+    stop_flag: StopFlag,
 }
 
 impl<R: Read> Hashed<R> {
-    fn new(inner: R, halt: &Halt) -> Self {
-        Self { inner, digest: Sha256::new(), size: 0, halt: halt.clone() }
+    fn new(inner: R, stop_flag: &StopFlag) -> Self {
+        Self { inner, digest: Sha256::new(), size: 0, stop_flag: stop_flag.clone() }
     }
 
     fn content(self) -> Content {
@@ -113,7 +119,7 @@ impl<R: Read> Hashed<R> {
 
 impl<R: Read> Read for Hashed<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.halt.check()?;
+        self.stop_flag.check()?;
         let length = self.inner.read(into)?;
         self.digest.update(&into[..length]);
         self.size += length as u64;
@@ -122,8 +128,13 @@ impl<R: Read> Read for Hashed<R> {
 }
 
 impl Writer {
-    /// Begins an archive that errors name `target`.
-    pub fn create(sink: Sink, target: &str, recipients: &[Recipient], halt: &Halt) -> Result<Self, BackupError> {
+    /// Begins an archive; errors call it `target`.
+    pub fn create(
+        sink: Sink,
+        target: &str,
+        recipients: &[Recipient],
+        stop_flag: &StopFlag,
+    ) -> Result<Self, BackupError> {
         if recipients.is_empty() {
             return Err(BackupError::NoRecipient);
         }
@@ -133,14 +144,14 @@ impl Writer {
         let tar = tar::Builder::new(Packed(Some(GzEncoder::new(sealed, Compression::fast()))));
         let manifest =
             Manifest { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), ..Manifest::default() };
-        Ok(Self { _given_up: halt.on_drop(), tar, manifest, target, halt: halt.clone() })
+        Ok(Self { _given_up: stop_flag.on_drop(), tar, manifest, target, stop_flag: stop_flag.clone() })
     }
 
     pub fn manifest(&mut self) -> &mut Manifest {
         &mut self.manifest
     }
 
-    /// From here on nothing is compressed: pictures and documents are already.
+    /// Stores everything from here on uncompressed. Pictures and documents are compressed already.
     pub fn stop_compressing(&mut self) -> Result<(), BackupError> {
         self.tar.get_mut().level(Compression::none()).map_err(BackupError::io("cannot write", &self.target))
     }
@@ -159,8 +170,8 @@ impl Writer {
         self.entry(path, bytes.len() as u64, bytes).map_err(BackupError::io("cannot write", &self.target))
     }
 
-    /// Adds a file with the length that it has now; false if it has gone. One that grows meanwhile is taken up to there, one
-    /// that shrinks is filled up: PostgreSQL's log of changes knows what belongs there.
+    /// Adds a file with its current length; returns false if the file no longer exists. A file that grows while it is read is cut
+    /// at that length, one that shrinks is padded. Replaying the WAL restores the correct content.
     pub fn file(&mut self, path: &str, from: &Path) -> Result<bool, BackupError> {
         let file = match File::open(from) {
             Ok(file) => file,
@@ -173,7 +184,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Adds what `content` gives, which must be as long as it says.
+    /// Adds `content`, which must be exactly `size` bytes long.
     pub fn stream(&mut self, path: &str, size: u64, content: impl Read) -> Result<(), BackupError> {
         self.entry(path, size, content).map_err(BackupError::io("cannot copy", path))?;
         let is_whole = self.manifest.entries.get(path).is_some_and(|content| content.size == size);
@@ -185,13 +196,13 @@ impl Writer {
         header.set_entry_type(EntryType::Regular);
         header.set_mode(0o600);
         header.set_size(size);
-        let mut content = Hashed::new(content, &self.halt);
+        let mut content = Hashed::new(content, &self.stop_flag);
         self.tar.append_data(&mut header, path, &mut content)?;
         self.manifest.entries.insert(path.to_owned(), content.content());
         Ok(())
     }
 
-    /// Writes the manifest and closes the sink. Yields the archive's bytes.
+    /// Writes the manifest and closes the sink. Returns the archive's size in bytes.
     pub fn finish(mut self) -> Result<u64, BackupError> {
         let target = self.target.clone();
         let io = || BackupError::io("cannot write", &target);
@@ -206,19 +217,19 @@ impl Writer {
     }
 }
 
-/// A thing in an archive, as it is read.
+/// An entry while the archive is read.
 pub enum Item<'a> {
     Folder,
     File(&'a mut dyn Read),
 }
 
-/// Reads an archive from end to end, gives each entry to `take`, and compares all of them with the manifest.
+/// Reads an archive from end to end, passes each entry to `take`, and compares all entries with the manifest.
 ///
-/// What `take` has seen counts only when this returns.
+/// What `take` received is verified only once this returns `Ok`.
 pub fn read(
     archive: &Path,
     identities: &[Identity],
-    halt: &Halt,
+    stop_flag: &StopFlag,
     mut take: impl FnMut(&str, Item<'_>) -> Result<(), BackupError>,
 ) -> Result<Manifest, BackupError> {
     let damaged = |reason: String| BackupError::Damaged { archive: archive.to_owned(), reason };
@@ -238,7 +249,7 @@ pub fn read(
     for entry in tar.entries().map_err(broken)? {
         let entry = entry.map_err(broken)?;
         let path = entry.path().map_err(broken)?.to_string_lossy().trim_end_matches('/').to_owned();
-        // Ours have no such names; one with them would lead out of the folder that it is put into.
+        // Our archives have no such names. One that does could write outside the target folder.
         if path.starts_with('/') || path.split('/').any(|part| part == "..") {
             return Err(damaged(format!("'{path}' is no name of an entry")));
         }
@@ -246,7 +257,7 @@ pub fn read(
             take(&path, Item::Folder)?;
             continue;
         }
-        let mut content = Hashed::new(entry, halt);
+        let mut content = Hashed::new(entry, stop_flag);
         if path == MANIFEST {
             let mut text = Vec::new();
             (&mut content).take(MANIFEST_MAX).read_to_end(&mut text).map_err(broken)?;
@@ -254,14 +265,14 @@ pub fn read(
             continue;
         }
         take(&path, Item::File(&mut content)).map_err(|error| match error {
-            // The decryption speaks through the reader.
+            // Decryption errors arrive through the reader.
             BackupError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => broken(source),
             error => error,
         })?;
         io::copy(&mut content, &mut io::sink()).map_err(broken)?;
         found.insert(path, content.content());
     }
-    // The rest of the stream: an archive that goes on after its end is not ours either.
+    // Read to the end of the stream: trailing data after the archive's end is an error too.
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(broken)?;
     let manifest = manifest.ok_or_else(|| damaged("it has no list of what it holds".to_owned()))?;
     if manifest.format > FORMAT {

@@ -1,12 +1,13 @@
-//! A running cluster, copied file by file between `pg_backup_start` and `pg_backup_stop`, with the log of changes that makes
-//! the copy whole.
+//! Copies a running cluster file by file between `pg_backup_start` and `pg_backup_stop`, with the WAL that makes the copy
+//! consistent.
 //!
-//! No tool of PostgreSQL's is needed, and the server works on. A temporary replication slot keeps the log until it is copied;
-//! it ends with the connection, so that a killed command leaves nothing in the database.
-//! Reference: PostgreSQL's "Making a Base Backup Using the Low Level API", and what pg_basebackup leaves out.
+//! This needs no PostgreSQL tool, and the server stays available. A temporary replication slot keeps the WAL until it is copied.
+//! The slot ends with the connection, so a killed command leaves nothing in the database. References: PostgreSQL's "Making a Base
+//! Backup Using the Low Level API"; the files that pg_basebackup leaves out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio_postgres::{Client, NoTls};
 
@@ -14,10 +15,10 @@ use super::archive::Writer;
 use super::error::BackupError;
 use super::log;
 
-/// Where the cluster's files are in the archive.
+/// Path of the cluster's files in the archive.
 pub const FOLDER: &str = "db";
 
-/// Folders whose content a start makes anew.
+/// Folders whose content PostgreSQL recreates at startup.
 const EMPTIED: [&str; 8] =
     ["pg_wal", "pg_dynshmem", "pg_notify", "pg_replslot", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
 const LEFT_OUT: [&str; 6] = [
@@ -28,21 +29,33 @@ const LEFT_OUT: [&str; 6] = [
     "backup_manifest",
     "postgresql.auto.conf.tmp",
 ];
-/// Copied last: what it says of the log must not be older than the rest.
+/// Copied last, because its WAL position must not be older than the other files.
 const CONTROL: &str = "global/pg_control";
+/// How long a changed setting may take to reach our session.
+const SUMMARIZER_STARTS: Duration = Duration::from_secs(10);
 
-/// A backup under way; ends with its connection.
-pub struct Running {
+/// Files beside the cluster that hold the passwords of the superuser and of the owner.
+pub const PASSWORDS: [&str; 2] = ["admin.password", "owner.password"];
+
+/// A cluster that retains its WAL until this is dropped.
+pub struct Source {
     client: Client,
     pub data_dir: PathBuf,
     pub major: String,
-    pub start_file: String,
-    pub start_lsn: String,
-    /// The continuous archive that is being written.
+    /// PostgreSQL's system identifier.
+    pub system: String,
+    /// The WAL chain that is being archived.
     pub chain: Option<String>,
 }
 
-/// What makes a copy of the files a backup.
+/// A backup in progress. It ends with its connection.
+pub struct Running {
+    pub source: Source,
+    pub start_file: String,
+    pub start_lsn: String,
+}
+
+/// The results of `pg_backup_stop`, which make the copied files a valid backup.
 pub struct Stopped {
     label: String,
     stop_file: String,
@@ -50,16 +63,18 @@ pub struct Stopped {
     client: Client,
 }
 
-impl Running {
-    /// Begins: from here on the copy of any file is as good as of any other moment.
-    pub async fn start(admin_url: &str) -> Result<Self, BackupError> {
+impl Source {
+    /// Connects and reserves the WAL. `summarizes` also turns on WAL summaries, which incremental archives need.
+    pub async fn open(admin_url: &str, summarizes: bool) -> Result<Self, BackupError> {
         let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
         tokio::spawn(connection);
         client.batch_execute("set statement_timeout = 0; set idle_session_timeout = 0").await?;
         let about = "select current_setting('data_directory'), current_setting('server_version_num')::int / 10000, \
-                     exists (select from pg_tablespace where spcname not in ('pg_default', 'pg_global'))";
+                     exists (select from pg_tablespace where spcname not in ('pg_default', 'pg_global')), \
+                     (select system_identifier::text from pg_control_system())";
         let row = client.query_one(about, &[]).await?;
         let (data_dir, major, has_tablespaces): (String, i32, bool) = (row.get(0), row.get(1), row.get(2));
+        let system = row.get(3);
         let data_dir = PathBuf::from(data_dir);
         if has_tablespaces {
             return Err(BackupError::Tablespaces);
@@ -69,30 +84,60 @@ impl Running {
         }
         let slot = "select pg_create_physical_replication_slot('ferrobase_backup_' || pg_backend_pid(), true, true)";
         client.query_one(slot, &[]).await?;
-        // A checkpoint at once: to wait for the next one takes minutes.
-        let start = "select lsn::text, pg_walfile_name(lsn) from pg_backup_start('ferrobase', true) lsn";
-        let row = client.query_one(start, &[]).await?;
-        let (start_lsn, start_file) = (row.get(0), row.get(1));
+        if summarizes {
+            summarize(&client).await?;
+        }
         let chain = "select substr(slot_name, $2) from pg_replication_slots where slot_type = 'physical' \
                      and starts_with(slot_name, $1) and wal_status <> 'lost'";
         let after = i32::try_from(log::SLOT.len()).unwrap_or(0) + 1;
         let chain = client.query_opt(chain, &[&log::SLOT, &after]).await?.map(|row| row.get(0));
-        Ok(Self { client, data_dir, major: major.to_string(), start_lsn, start_file, chain })
+        Ok(Self { client, data_dir, major: major.to_string(), system, chain })
     }
 
-    /// Rows of each table that lasts, and the first transaction that may not be counted.
+    /// Row counts of all permanent tables, and the first transaction that may be missing from them.
     pub async fn count_rows(&self) -> Result<(BTreeMap<String, i64>, String), BackupError> {
         count_rows(&self.client).await
+    }
+}
+
+/// Has the database summarize what changes, now and after restarts.
+async fn summarize(client: &Client) -> Result<(), BackupError> {
+    let state = "select current_setting('summarize_wal', true)";
+    match client.query_one(state, &[]).await?.get::<_, Option<String>>(0).as_deref() {
+        None => return Err(BackupError::NoIncrements),
+        Some("on") => return Ok(()),
+        Some(_) => {}
+    }
+    client.batch_execute("alter system set summarize_wal = on").await?;
+    client.query_one("select pg_reload_conf()", &[]).await?;
+    let deadline = tokio::time::Instant::now() + SUMMARIZER_STARTS;
+    while client.query_one(state, &[]).await?.get::<_, Option<String>>(0).as_deref() != Some("on") {
+        if tokio::time::Instant::now() > deadline {
+            return Err(BackupError::Database("summarize_wal stays off".to_owned()));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+impl Running {
+    /// Begins: from here on the copy of any file is as good as of any other moment.
+    pub async fn start(source: Source) -> Result<Self, BackupError> {
+        // A checkpoint at once: to wait for the next one takes minutes.
+        let start = "select lsn::text, pg_walfile_name(lsn) from pg_backup_start('ferrobase', true) lsn";
+        let row = source.client.query_one(start, &[]).await?;
+        Ok(Self { start_lsn: row.get(0), start_file: row.get(1), source })
     }
 
     pub async fn stop(self) -> Result<Stopped, BackupError> {
         let stop = "select lsn::text, labelfile, pg_walfile_name(lsn) from pg_backup_stop(false)";
-        let row = self.client.query_one(stop, &[]).await?;
-        Ok(Stopped { stop_lsn: row.get(0), label: row.get(1), stop_file: row.get(2), client: self.client })
+        let client = self.source.client;
+        let row = client.query_one(stop, &[]).await?;
+        Ok(Stopped { stop_lsn: row.get(0), label: row.get(1), stop_file: row.get(2), client })
     }
 }
 
-/// Rows of each table of the database that lasts, all at one moment, and the first transaction that may not be counted.
+/// Row counts of all permanent tables in one snapshot, and the first transaction that may be missing from them.
 pub async fn count_rows(client: &Client) -> Result<(BTreeMap<String, i64>, String), BackupError> {
     client.batch_execute("begin isolation level repeatable read read only; set local search_path = ''").await?;
     let tables = "select coalesce(string_agg(format('select %L, count(*) from only %s', c.oid::regclass, c.oid::regclass), \
@@ -106,7 +151,7 @@ pub async fn count_rows(client: &Client) -> Result<(BTreeMap<String, i64>, Strin
     Ok((rows.iter().map(|row| (row.get(0), row.get(1))).collect(), xid))
 }
 
-/// Copies everything but the log of changes.
+/// Copies everything except the WAL.
 pub fn copy_files(data_dir: &Path, into: &mut Writer) -> Result<(), BackupError> {
     copy_below(data_dir, "", into)?;
     into.file(&format!("{FOLDER}/{CONTROL}"), &data_dir.join(CONTROL))?;
@@ -117,7 +162,7 @@ fn copy_below(data_dir: &Path, inside: &str, into: &mut Writer) -> Result<(), Ba
     let folder = data_dir.join(inside);
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
-        // Dropped meanwhile, as a database or a table of it may be.
+        // The folder was removed meanwhile, for instance because its database was dropped.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(BackupError::io("cannot read", folder)(error)),
     };
@@ -147,13 +192,13 @@ fn copy_below(data_dir: &Path, inside: &str, into: &mut Writer) -> Result<(), Ba
 }
 
 impl Stopped {
-    /// Rows as [`Running::count_rows`] counts them.
+    /// Row counts as in [`Running::count_rows`].
     pub async fn count_rows(&self) -> Result<BTreeMap<String, i64>, BackupError> {
         Ok(count_rows(&self.client).await?.0)
     }
 }
 
-/// Copies the log of changes from the start to the stop, and the label that says where it begins.
+/// Copies the WAL between start and stop, and the backup label with the start position.
 pub fn copy_log(data_dir: &Path, start_file: &str, stopped: &Stopped, into: &mut Writer) -> Result<(), BackupError> {
     let folder = data_dir.join("pg_wal");
     let names = std::fs::read_dir(&folder).map_err(BackupError::io("cannot read", &folder))?;
@@ -166,7 +211,7 @@ pub fn copy_log(data_dir: &Path, start_file: &str, stopped: &Stopped, into: &mut
     };
     names.retain(is_needed);
     names.sort();
-    // The slot keeps it, unless the database had to go on without us.
+    // The slot keeps these files, unless the WAL limit of the slot was exceeded.
     for file in [start_file, &stopped.stop_file] {
         if !names.iter().any(|name| name == file) {
             return Err(BackupError::LogGone { file: file.to_owned() });

@@ -1,35 +1,37 @@
-//! Backups of a database that somebody else runs: a dump by `pg_dump`, the roles that it names, and the files of objects.
+//! Backups of an external database: a dump made with `pg_dump`, the roles that it names, and the files of objects.
 //!
-//! Nothing of the dump is ever on a disk in plain: it comes through a pipe, in stretches of a few megabytes, each an entry of the archive.
-//! Points in time are the provider's. A restore is one transaction of `pg_restore`.
+//! The unencrypted dump is never written to disk. It is read from a pipe in chunks of a few megabytes, each an entry of the archive.
+//! Point-in-time recovery is left to the database's provider. `pg_restore` restores everything in one transaction.
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
+use std::process::{Command, Stdio};
 
 use chrono::Utc;
 use tokio_postgres::Client;
 
 use super::archive::{self, Item, Manifest, Writer};
-use super::depot::Depot;
+use super::backup_store::BackupStore;
 use super::error::BackupError;
-use super::halt::Halt;
+use super::program::Running;
 use super::restore::{Unpacked, require_no_files};
-use super::{Contents, Files, Identity, Made, Recipient, archive_name, blocking, cluster, files, inspect, keys};
+use super::stop_flag::StopFlag;
+use super::{
+    Contents, Identity, Made, Recipient, Written, archive_name, blocking, cluster, create, files, finish, inspect, keys,
+};
 use crate::db;
-use crate::storage::hold_removals;
 
-/// Where the stretches of the dump are in the archive, in the order of their names.
+/// Folder of the dump's chunks in the archive, sorted by name.
 const FOLDER: &str = "dump";
-/// Statements that make the roles that the dump names.
+/// Entry with the statements that create the roles that the dump names.
 const ROLES: &str = "roles.sql";
-const STRETCH: usize = 8 << 20;
+const CHUNK: usize = 8 << 20;
 
-/// Whose tables are everybody's, and no content.
+/// Schemas whose tables exist in every database and are not content.
 const SYSTEM: &str = "('pg_catalog', 'information_schema')";
 
-/// Writes the roles of a database down so that another one has them: without passwords, which the server sets itself.
+/// Builds statements that recreate the roles of a database, without passwords, which the server sets itself; and what a dump leaves out
+/// because it belongs to plpgsql (`migrate/members.sql`), as far as a project's own objects may need it. The platform's first run repairs it.
 const ROLES_QUERY: &str = "
     with ours as (
         select oid, rolname, rolcanlogin, rolinherit, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication
@@ -41,7 +43,7 @@ const ROLES_QUERY: &str = "
             rolname, concat_ws(' ', case when rolcanlogin then 'login' end, case when not rolinherit then 'noinherit' end,
                 case when rolcreaterole then 'createrole' end, case when rolcreatedb then 'createdb' end)) as line from ours
         union all
-        -- Not everybody may give these away.
+        -- The restoring role may lack the right to set these attributes.
         select 2, rolname, format('do $r$ begin alter role %I bypassrls; exception when insufficient_privilege then null; end $r$;', rolname)
         from ours where rolbypassrls
         union all
@@ -55,11 +57,25 @@ const ROLES_QUERY: &str = "
             role.rolname, member.rolname)
         from pg_catalog.pg_auth_members m join ours role on role.oid = m.roleid join ours member on member.oid = m.member
         union all
-        -- Whoever restores hands objects over to them.
+        -- The restoring role must be a member of a role to make it an owner.
         select 5, rolname, format('do $r$ begin grant %I to current_user; exception when insufficient_privilege then null; end $r$;', rolname)
         from ours
+    ), members as (
+        select d.classid, d.objid from pg_catalog.pg_depend d join pg_catalog.pg_extension e on e.oid = d.refobjid
+        where d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass and d.deptype = 'e' and e.extname = 'plpgsql' and d.objid >= 16384
+    ), objects as (
+        select 6 as step, n.nspname, format('create schema if not exists %I;', n.nspname) as line
+        from members m join pg_catalog.pg_namespace n on m.classid = 'pg_catalog.pg_namespace'::pg_catalog.regclass and n.oid = m.objid
+        union all
+        select 7, '', 'set check_function_bodies = off;'
+        union all
+        select 8, p.proname, pg_catalog.pg_get_functiondef(p.oid) || ';'
+        from members m join pg_catalog.pg_proc p on m.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and p.oid = m.objid
+        union all
+        select 9, c.relname, format('create or replace view %s as %s', c.oid::pg_catalog.regclass, pg_catalog.pg_get_viewdef(c.oid))
+        from members m join pg_catalog.pg_class c on m.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and c.oid = m.objid and c.relkind = 'v'
     )
-    select coalesce(string_agg(line, E'\\n' order by step, rolname, line), '') from lines";
+    select coalesce(string_agg(line, E'\\n' order by step, rolname, line), '') from (select * from lines union all select * from objects) all_lines";
 
 /// The major version of the server behind a URL.
 pub async fn major_of(url: &str) -> Result<u32, BackupError> {
@@ -75,41 +91,19 @@ async fn connect(url: &str) -> Result<Client, BackupError> {
     Ok(client)
 }
 
-/// Dumps the database of `contents` by `pg_dump`, which is connected, into a new archive in `depot`.
+/// Dumps the database of `contents` into a new archive in `backup_store`. `pg_dump` already has its connection settings.
 pub async fn make(
     contents: &Contents,
     pg_dump: Command,
-    depot: &Depot,
+    backup_store: &BackupStore,
     recipients: &[Recipient],
 ) -> Result<Made, BackupError> {
-    if recipients.is_empty() {
-        return Err(BackupError::NoRecipient);
-    }
-    let name = archive_name(Utc::now());
-    let archive = depot.full_name(&name);
-    let halt = Halt::default();
-    let _given_up = halt.on_drop();
-    let (sink, arrival) = depot.begin(&name, &halt).await?;
-    let written = match Writer::create(sink, &archive, recipients, &halt) {
-        Ok(writer) => write(contents, pg_dump, writer).await,
-        Err(error) => Err(error),
-    };
-    let (size, made_at, files) = arrival.confirm(written).await?;
-    Ok(Made { archive, size, made_at, chain: None, files })
+    let begun = Utc::now();
+    create(backup_store, &archive_name(begun), begun, recipients, |writer| write(contents, pg_dump, writer)).await
 }
 
-async fn write(
-    contents: &Contents,
-    mut pg_dump: Command,
-    mut writer: Writer,
-) -> Result<(u64, chrono::DateTime<Utc>, usize), BackupError> {
-    let root = contents.files.clone();
-    // Before the database is read, so that no row of it loses its file.
-    let hold = blocking(move || match root {
-        Files::Folder(root) => hold_removals(&root).map_err(BackupError::io("cannot hold", &root)),
-        Files::Elsewhere(_) => Ok(None),
-    })
-    .await?;
+async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) -> Result<Written, BackupError> {
+    let hold = contents.files.hold().await?;
     let client = connect(&contents.admin_url).await?;
     let about = "select (current_setting('server_version_num')::int / 10000)::text, \
                  pg_snapshot_xmin(pg_current_snapshot())::text";
@@ -129,16 +123,16 @@ async fn write(
         let mut number = 0;
         if let Some(mut out) = running.child.stdout.take() {
             loop {
-                let mut stretch = Vec::new();
+                let mut chunk = Vec::new();
                 (&mut out)
-                    .take(STRETCH as u64)
-                    .read_to_end(&mut stretch)
+                    .take(CHUNK as u64)
+                    .read_to_end(&mut chunk)
                     .map_err(BackupError::io("cannot read", "pg_dump"))?;
-                if stretch.is_empty() {
+                if chunk.is_empty() {
                     break;
                 }
                 number += 1;
-                writer.bytes(&format!("{FOLDER}/{number:08}"), &stretch)?;
+                writer.bytes(&format!("{FOLDER}/{number:08}"), &chunk)?;
             }
         }
         running.end()?;
@@ -148,26 +142,12 @@ async fn write(
     let (after, _) = cluster::count_rows(&client).await?;
     let rows = before.into_iter().filter_map(|(table, rows)| Some((table.clone(), [rows, *after.get(&table)?])));
     writer.manifest().rows = rows.collect();
-    let (kept, keys) = (contents.files.clone(), contents.keys.clone());
-    let (size, files) = blocking(move || {
-        writer.bytes(keys::ENTRY, keys.as_bytes())?;
-        let before = writer.manifest().entries.len();
-        match kept {
-            Files::Folder(root) => {
-                writer.stop_compressing()?;
-                files::copy(&root, &mut writer)?;
-            }
-            Files::Elsewhere(place) => writer.manifest().files_elsewhere = Some(place),
-        }
-        let files = writer.manifest().entries.len() - before;
-        Ok((writer.finish()?, files))
-    })
-    .await?;
+    let (size, files) = finish(writer, contents, None).await?;
     drop(hold);
-    Ok((size, made_at, files))
+    Ok(Written { size, made_at, chain: None, files, list: None })
 }
 
-/// Where a dump is brought back to.
+/// Where a dump is restored to.
 #[derive(Clone, Debug)]
 pub struct DumpTarget {
     pub url: String,
@@ -175,17 +155,17 @@ pub struct DumpTarget {
     pub files: std::path::PathBuf,
 }
 
-/// Brings a dump back, by `pg_restore`, which is connected to the database of `target`. All of the database comes in one transaction.
-/// Yields what it was, how many files came, and the keys.
+/// Restores a dump with `pg_restore`, which already has the connection settings of `target`. The whole database is one transaction.
+/// Returns the manifest, the number of files, and the keys.
 pub async fn restore(
     archive: &Path,
     identities: &[Identity],
     target: &DumpTarget,
     mut pg_restore: Command,
 ) -> Result<(Manifest, usize, String), BackupError> {
-    let halt = Halt::default();
-    let _given_up = halt.on_drop();
-    // Nothing is written before all of it was read once.
+    let stop_flag = StopFlag::default();
+    let _given_up = stop_flag.on_drop();
+    // Read the whole archive before anything is written.
     let manifest = inspect(archive, identities).await?;
     if !manifest.dump {
         return Err(BackupError::NoDump { archive: archive.to_owned() });
@@ -193,23 +173,23 @@ pub async fn restore(
     let client = connect(&target.url).await?;
     require_empty(&client).await?;
     require_no_files(&target.files)?;
-    // Files without rows do no harm, rows without files would.
-    let (files, settings) = prepare(archive, identities, &halt, &client, &target.files).await?;
+    // Files first: a file without a row is harmless, a row without its file is not.
+    let (files, settings) = prepare(archive, identities, &stop_flag, &client, &target.files).await?;
     drop(client);
     pg_restore.args(["--exit-on-error", "--single-transaction", "--no-password"]);
-    feed(archive, identities, &halt, pg_restore).await?;
+    feed(archive, identities, &stop_flag, pg_restore).await?;
     Ok((manifest, files, settings))
 }
 
-/// Puts the files of objects in their places and makes the roles. Yields how many files there are, and the keys.
+/// Moves the files of objects into place and creates the roles. Returns the number of files, and the keys.
 pub async fn prepare(
     archive: &Path,
     identities: &[Identity],
-    halt: &Halt,
+    stop_flag: &StopFlag,
     client: &Client,
     folder: &Path,
 ) -> Result<(usize, String), BackupError> {
-    let (path, keys, asked, folder) = (archive.to_owned(), identities.to_vec(), halt.clone(), folder.to_owned());
+    let (path, keys, asked, folder) = (archive.to_owned(), identities.to_vec(), stop_flag.clone(), folder.to_owned());
     let (files, settings, roles) = blocking(move || {
         let unpacked = Unpacked::begin(&folder)?;
         let (mut settings, mut roles) = (String::new(), String::new());
@@ -226,14 +206,14 @@ pub async fn prepare(
     Ok((files, settings))
 }
 
-/// Hands the dump to `pg_restore`, and waits for its word.
+/// Writes the dump to `pg_restore` and waits until it ends.
 pub async fn feed(
     archive: &Path,
     identities: &[Identity],
-    halt: &Halt,
+    stop_flag: &StopFlag,
     mut pg_restore: Command,
 ) -> Result<(), BackupError> {
-    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), halt.clone());
+    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), stop_flag.clone());
     blocking(move || {
         let mut running = Running::start("pg_restore", &mut pg_restore, Stdio::piped(), Stdio::null())?;
         let mut into = running.child.stdin.take();
@@ -244,11 +224,11 @@ pub async fn feed(
             _ => Ok(()),
         });
         if fed.is_err() {
-            // Before it sees the end of its input and takes that for the end of the dump.
+            // Killed before its input closes, so that it does not take that for the end of the dump.
             running.kill();
         }
         drop(into);
-        // What the program says of itself tells more than that nobody takes its input.
+        // The program's own error says more than the broken pipe.
         running.end().and(fed.map(drop))
     })
     .await
@@ -258,7 +238,7 @@ fn read_text(mut content: impl Read, into: &mut String) -> Result<(), BackupErro
     content.read_to_string(into).map(drop).map_err(BackupError::io("cannot read", "the archive"))
 }
 
-/// Refuses a database with tables that no extension brought.
+/// Refuses a database that has tables other than those of extensions.
 async fn require_empty(client: &Client) -> Result<(), BackupError> {
     let tables = format!(
         "select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p') \
@@ -267,56 +247,4 @@ async fn require_empty(client: &Client) -> Result<(), BackupError> {
     );
     let tables: i64 = client.query_one(&tables, &[]).await?.get(0);
     if tables == 0 { Ok(()) } else { Err(BackupError::DatabaseNotEmpty { tables }) }
-}
-
-/// A program of PostgreSQL's at work; ended when dropped.
-struct Running {
-    name: &'static str,
-    child: Child,
-    /// The last line of what it complains about.
-    said: Option<JoinHandle<String>>,
-}
-
-impl Running {
-    fn start(name: &'static str, command: &mut Command, input: Stdio, output: Stdio) -> Result<Self, BackupError> {
-        let mut child = command
-            .stdin(input)
-            .stdout(output)
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(BackupError::io("cannot run", name))?;
-        let said = child.stderr.take().map(|mut errors| {
-            std::thread::spawn(move || {
-                let mut text = String::new();
-                let _ = errors.read_to_string(&mut text);
-                text.lines()
-                    .rfind(|line| line.contains("error:"))
-                    .or(text.lines().last())
-                    .unwrap_or_default()
-                    .to_owned()
-            })
-        });
-        Ok(Self { name, child, said })
-    }
-
-    fn kill(&mut self) {
-        // One that has ended is what we want.
-        let _ = self.child.kill();
-    }
-
-    fn end(mut self) -> Result<(), BackupError> {
-        let status = self.child.wait().map_err(BackupError::io("cannot wait for", self.name))?;
-        if status.success() {
-            return Ok(());
-        }
-        let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
-        Err(BackupError::Program { name: self.name, said })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-        let _ = self.child.wait();
-    }
 }

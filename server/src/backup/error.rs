@@ -1,4 +1,4 @@
-//! Why a backup could not be made, read or brought back; each message is one line that says what to do.
+//! Why a backup could not be made, read or restored. Each message is one line that says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,6 +76,14 @@ pub enum BackupError {
         "the log of changes was not archived for so long that the database has gone on without it: points in time begin anew"
     )]
     LogLost,
+    #[error("this PostgreSQL cannot make incremental backups: version 17 or later is needed")]
+    NoIncrements,
+    #[error("{name} is missing beside it, which this archive goes on from: put it there")]
+    NoParent { name: String },
+    #[error("{} holds only what has changed since another archive, and its name must say which: give it its former name", .archive.display())]
+    Renamed { archive: PathBuf },
+    #[error("the archive goes on from others, and pg_combinebackup puts them together: {0}")]
+    NoCombine(String),
     #[error("{name} gave up: {said}")]
     Program { name: &'static str, said: String },
     #[error(
@@ -110,19 +118,19 @@ impl From<tokio_postgres::Error> for BackupError {
 }
 
 impl BackupError {
-    /// Wraps an I/O error with what was being done to which path. A full disk is told as such.
+    /// Wraps an I/O error with the action and the path. A full disk gets its own message.
     pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::disk_full(&path),
-            // What our own writer says when it was asked to stop.
+            // Our own writer returns this error when it was asked to stop.
             io::ErrorKind::ConnectionAborted => Self::Stopped,
             _ => Self::Io { action, path, source },
         }
     }
 
     fn disk_full(path: &Path) -> Self {
-        // The file itself may be gone by now.
+        // The file itself may no longer exist.
         let dir = path.ancestors().find(|dir| dir.is_dir()).unwrap_or(path);
         let free = rustix::fs::statvfs(dir).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
         Self::DiskFull { dir: dir.to_owned(), free_mib: free >> 20 }

@@ -1,9 +1,9 @@
-//! The keys among the settings without which restored data cannot be read or sessions end: they travel inside the encrypted
-//! archive. (The vault's key is a file of the cluster.)
+//! The keys among the settings. Without them, restored data cannot be read or sessions become invalid, so they are stored inside
+//! the encrypted archive. (The vault's key is a file of the cluster.)
 
 use crate::config::Source;
 
-/// The entry of the archive.
+/// Name of the archive's entry.
 pub const ENTRY: &str = "keys.env";
 
 const NAMES: [&str; 16] = [
@@ -24,23 +24,23 @@ const NAMES: [&str; 16] = [
     "API_JWT_JWKS",
     "JWT_JWKS",
 ];
-/// Column encryption: its key, the key's name, and former keys.
+/// Column encryption: the key, its name, and former keys.
 const PREFIX: &str = "GOTRUE_SECURITY_DATABASE_ENCRYPTION_";
 
-/// Those that are set, a line each, as an `.env` file.
+/// The keys that are set, in `.env` format.
 pub fn collect(source: &Source) -> String {
     let named = NAMES.iter().filter_map(|name| Some((*name, source.get(name)?)));
     let set = named.chain(source.with_prefix(PREFIX)).filter(|(_, value)| !value.is_empty());
     set.map(|(name, value)| format!("{name}={}\n", quoted(value))).collect()
 }
 
-/// Names of those in `text` that the settings do not have, or have otherwise.
+/// Names of the keys in `text` that the settings lack or have with another value.
 pub fn differing(text: &str, source: &Source) -> Vec<String> {
     let saved = dotenvy::from_read_iter(text.as_bytes()).flatten();
     saved.filter(|(name, value)| source.get(name) != Some(value.as_str())).map(|(name, _)| name).collect()
 }
 
-/// A value as it stands in an `.env` file and in what a shell reads.
+/// Quotes a value so that both `.env` parsers and shells read it.
 pub fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/+=,".contains(c);
     if value.chars().all(is_plain) {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_back_as_they_were_whatever_is_in_them() {
+    fn keys_with_any_characters_are_read_back_unchanged() {
         let pairs = [
             ("JWT_SECRET", "a plain secret with $blanks and #signs"),
             ("GOTRUE_JWT_KEYS", r#"[{"kty":"EC","kid":"it's \"one\""}]"#),

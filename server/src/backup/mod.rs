@@ -1,26 +1,28 @@
-//! Backups of the embedded PostgreSQL, the files of objects and the keys, in one encrypted archive, and the way back.
+//! Backups and restores: the embedded PostgreSQL, the files of objects and the keys, in one encrypted archive.
 //!
-//! [`make`] copies while the server works: first the cluster (`cluster`), then the files (`files`), then the keys (`keys`), into an
-//! archive (`archive`) that only the owner of a private key opens (`age`). [`restore`] brings one back, and
-//! [`verify`] proves one by doing so aside (`state` remembers that).
-//! Why it is done so: `docs/decisions/backups.md`.
+//! [`make`] copies while the server runs: the cluster (`cluster`), then the keys (`keys`), then the files (`files`). Only the owner of a
+//! private key (`age`) can open the archive (`archive`). [`restore`] restores one, and [`verify`] checks one by restoring it
+//! into a scratch cluster; `state` records the outcome. `docs/decisions/backups.md` explains the design.
 
 mod age;
 mod archive;
+mod backup_store;
 mod cluster;
 mod config;
-mod depot;
 mod dump;
 mod error;
 mod files;
-mod halt;
+mod increment;
 pub mod keys;
 mod log;
+mod program;
 mod restore;
 mod retention;
 mod state;
+mod stop_flag;
 mod verify;
 
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -29,128 +31,169 @@ use chrono::{DateTime, Utc};
 pub use age::{Identity, Recipient};
 pub use archive::Manifest;
 use archive::Writer;
+pub use backup_store::{BackupStore, Local};
 pub use config::BackupConfig;
-pub use depot::{Depot, Local};
 pub use dump::{DumpTarget, major_of, make as make_dump, restore as restore_dump};
 pub use error::BackupError;
-use halt::Halt;
-pub use log::{Follower, LogFiles, Moment, forget_slots};
+pub use increment::{Parent, make as make_increment};
+pub use log::{Follower, LogFiles, RestorePoint, forget_slots};
 pub use restore::{LogFrom, Restored, Target, restore};
 pub use state::{Backup, FOLDER as STATE_FOLDER, LogState, State};
+use stop_flag::StopFlag;
 pub use verify::{Proof, verify, verify_dump};
 
 use crate::http::prometheus::Counter;
 use crate::storage::hold_removals;
 
-/// Backups by the schedule that failed, since the start.
+/// Scheduled backups that failed since the server started.
 pub static FAILED: Counter = Counter::new();
 
-/// How the names of archives end.
+/// File name suffix of archives.
 pub const SUFFIX: &str = ".tar.gz.age";
 
-/// What belongs to a backup.
+/// What a backup contains.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// Logs in as the superuser of the embedded PostgreSQL.
+    /// Connection string of the database; for the embedded PostgreSQL, of its superuser.
     pub admin_url: String,
     pub files: Files,
-    /// Keys of the settings, as an `.env` file.
+    /// Keys among the settings, in `.env` format.
     pub keys: String,
+    /// Whether incremental archives are to follow.
+    pub summarizes: bool,
 }
 
-/// Where the files of objects are.
+/// Where the files of objects are stored.
 #[derive(Clone, Debug)]
 pub enum Files {
     Folder(PathBuf),
-    /// Kept by somebody else, who is named; the archive is without them.
+    /// In a store with this name. The archive does not contain them.
     Elsewhere(String),
 }
 
-/// A backup that was made.
-#[derive(Clone, Debug)]
-pub struct Made {
-    /// The archive's full name.
-    pub archive: String,
-    /// Bytes of the archive.
-    pub size: u64,
-    pub made_at: DateTime<Utc>,
-    /// The continuous archive that goes on from it.
-    pub chain: Option<String>,
-    /// Files of objects.
-    pub files: usize,
+impl Files {
+    /// Keeps servers from removing files while the result is held. Taken before the database is read, so that each of its rows
+    /// keeps its file.
+    async fn hold(&self) -> Result<Option<File>, BackupError> {
+        let Self::Folder(root) = self.clone() else { return Ok(None) };
+        blocking(move || hold_removals(&root).map_err(BackupError::io("cannot hold", &root))).await
+    }
 }
 
-/// What an archive says of itself, once all of it was read.
+/// A finished backup.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The archive's name in its place.
+    pub name: String,
+    /// The archive's full name.
+    pub archive: String,
+    /// Size of the archive in bytes.
+    pub size: u64,
+    pub made_at: DateTime<Utc>,
+    /// The WAL chain that continues from it.
+    pub chain: Option<String>,
+    /// Number of files of objects.
+    pub files: usize,
+    /// When the full archive was started that it goes back to, or is.
+    pub full_at: DateTime<Utc>,
+    /// PostgreSQL's list of its files, to which an incremental archive can refer.
+    list: Option<Vec<u8>>,
+}
+
+impl Made {
+    /// Whether it holds only what has changed since another archive.
+    pub fn is_incremental(&self) -> bool {
+        retention::is_incremental(&self.name)
+    }
+}
+
+/// Reads a whole archive and returns its manifest.
 pub async fn inspect(archive: &Path, identities: &[Identity]) -> Result<Manifest, BackupError> {
-    let halt = Halt::default();
-    let _given_up = halt.on_drop();
+    let stop_flag = StopFlag::default();
+    let _given_up = stop_flag.on_drop();
     if identities.is_empty() {
         return Err(BackupError::NoIdentity);
     }
-    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), halt.clone());
+    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), stop_flag.clone());
     blocking(move || archive::read(&path, &keys, &asked, |_, _| Ok(()))).await
 }
 
-/// The archives in `depot`, the newest first, with the time at which each was begun.
-pub async fn archives(depot: &Depot) -> Result<Vec<(DateTime<Utc>, String)>, BackupError> {
-    let names = depot.names().await?;
+/// The archives in `backup_store`, newest first, each with the time at which it was started.
+pub async fn archives(backup_store: &BackupStore) -> Result<Vec<(DateTime<Utc>, String)>, BackupError> {
+    let names = backup_store.names().await?;
     let mut archives: Vec<_> = names.into_iter().filter_map(|name| Some((retention::time_of(&name)?, name))).collect();
     archives.sort_by(|a, b| b.cmp(a));
     Ok(archives)
 }
 
-/// The name of an archive made now.
+/// The name of an archive started at `now`.
 pub fn archive_name(now: DateTime<Utc>) -> String {
     format!("ferrobase-{}{SUFFIX}", now.format("%Y%m%dT%H%M%S%3fZ"))
 }
 
-/// Copies everything into a new archive in `depot`, encrypted to each of `recipients`. The server may work meanwhile.
+/// Copies everything into a new archive in `backup_store`, encrypted to each of `recipients`. The server may run meanwhile.
 ///
-/// Where it fails, is asked to stop or is killed, no archive is there.
-pub async fn make(contents: &Contents, depot: &Depot, recipients: &[Recipient]) -> Result<Made, BackupError> {
-    let name = archive_name(Utc::now());
-    let archive = depot.full_name(&name);
-    let halt = Halt::default();
-    let _given_up = halt.on_drop();
-    if recipients.is_empty() {
-        return Err(BackupError::NoRecipient);
-    }
-    let (sink, arrival) = depot.begin(&name, &halt).await?;
-    let writer = match Writer::create(sink, &archive, recipients, &halt) {
-        Ok(writer) => write(contents, writer).await,
-        Err(error) => Err(error),
-    };
-    let written = arrival.confirm(writer).await?;
-    let Written { size, made_at, chain, files } = written;
-    Ok(Made { archive, size, made_at, chain, files })
+/// If it fails, is stopped or is killed, no archive is left.
+pub async fn make(
+    contents: &Contents,
+    backup_store: &BackupStore,
+    recipients: &[Recipient],
+) -> Result<Made, BackupError> {
+    let begun = Utc::now();
+    create(backup_store, &archive_name(begun), begun, recipients, |writer| write(contents, writer)).await
 }
 
-/// An archive's bytes, the moment that it holds, the chain that goes on from it, and how many files of objects it has.
+/// What was written into an archive.
 struct Written {
     size: u64,
     made_at: DateTime<Utc>,
     chain: Option<String>,
     files: usize,
+    list: Option<Vec<u8>>,
+}
+
+/// Creates the archive `name` in `backup_store` and has `write` fill and finish it. `full_at` is when the full archive was started that it
+/// goes back to.
+async fn create<F>(
+    backup_store: &BackupStore,
+    name: &str,
+    full_at: DateTime<Utc>,
+    recipients: &[Recipient],
+    write: impl FnOnce(Writer) -> F,
+) -> Result<Made, BackupError>
+where
+    F: Future<Output = Result<Written, BackupError>>,
+{
+    if recipients.is_empty() {
+        return Err(BackupError::NoRecipient);
+    }
+    let archive = backup_store.full_name(name);
+    let stop_flag = StopFlag::default();
+    let _given_up = stop_flag.on_drop();
+    let (sink, arrival) = backup_store.begin(name, &stop_flag).await?;
+    let written = match Writer::create(sink, &archive, recipients, &stop_flag) {
+        Ok(writer) => write(writer).await,
+        Err(error) => Err(error),
+    };
+    let Written { size, made_at, chain, files, list } = arrival.confirm(written).await?;
+    Ok(Made { name: name.to_owned(), archive, size, made_at, chain, files, full_at, list })
 }
 
 async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, BackupError> {
-    let root = contents.files.clone();
-    // Before the database is read, so that no row of it loses its file.
-    let hold = blocking(move || match root {
-        Files::Folder(root) => hold_removals(&root).map_err(BackupError::io("cannot hold", &root)),
-        Files::Elsewhere(_) => Ok(None),
-    })
-    .await?;
-    let running = cluster::Running::start(&contents.admin_url).await?;
-    let data_dir = running.data_dir.clone();
-    writer.manifest().postgres.clone_from(&running.major);
-    writer.manifest().start_lsn.clone_from(&running.start_lsn);
-    let chain = running.chain.clone();
-    writer.manifest().chain.clone_from(&chain);
-    let mut writer = blocking(move || cluster::copy_files(&data_dir, &mut writer).map(|()| writer)).await?;
-    let (before, xid) = running.count_rows().await?;
-    let (data_dir, start_file) = (running.data_dir.clone(), running.start_file.clone());
-    // What is committed by now is in the log before its end.
+    let hold = contents.files.hold().await?;
+    let source = cluster::Source::open(&contents.admin_url, contents.summarizes).await?;
+    let running = cluster::Running::start(source).await?;
+    let (data_dir, system) = (running.source.data_dir.clone(), running.source.system.clone());
+    let chain = running.source.chain.clone();
+    let manifest = writer.manifest();
+    manifest.postgres.clone_from(&running.source.major);
+    manifest.start_lsn.clone_from(&running.start_lsn);
+    manifest.chain.clone_from(&chain);
+    let folder = data_dir.clone();
+    let mut writer = blocking(move || cluster::copy_files(&folder, &mut writer).map(|()| writer)).await?;
+    let (before, xid) = running.source.count_rows().await?;
+    let start_file = running.start_file.clone();
+    // Everything committed by now is in the WAL before its end position.
     let made_at = Utc::now();
     let stopped = running.stop().await?;
     let after = stopped.count_rows().await?;
@@ -163,46 +206,73 @@ async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, Backu
     manifest.counted_xid = xid;
     manifest.made_at = made_at;
     manifest.stop_lsn.clone_from(&stopped.stop_lsn);
-    let (kept, keys) = (contents.files.clone(), contents.keys.clone());
-    let (size, files) = blocking(move || {
+    let summarizes = contents.summarizes;
+    let (writer, list) = blocking(move || {
         cluster::copy_log(&data_dir, &start_file, &stopped, &mut writer)?;
-        for name in ["admin.password", "owner.password"] {
+        // A segment's name begins with the timeline.
+        let timeline = start_file.get(..8).and_then(|text| u32::from_str_radix(text, 16).ok()).unwrap_or(1);
+        let list = summarizes.then(|| increment::list(writer.manifest(), &system, timeline));
+        for name in cluster::PASSWORDS {
             writer.file(name, &data_dir.with_file_name(name))?;
         }
+        Ok((writer, list))
+    })
+    .await?;
+    let (size, files) = finish(writer, contents, None).await?;
+    drop(hold);
+    Ok(Written { size, made_at, chain, files, list })
+}
+
+/// Adds the keys and the files of objects, which come last in every archive, and finishes it. Returns its size in bytes and how many
+/// files it has. With `since`, older files are left out.
+async fn finish(
+    mut writer: Writer,
+    contents: &Contents,
+    since: Option<DateTime<Utc>>,
+) -> Result<(u64, usize), BackupError> {
+    let (kept, keys) = (contents.files.clone(), contents.keys.clone());
+    blocking(move || {
         writer.bytes(keys::ENTRY, keys.as_bytes())?;
         let before = writer.manifest().entries.len();
         match kept {
             Files::Folder(root) => {
                 writer.stop_compressing()?;
-                files::copy(&root, &mut writer)?;
+                files::copy(&root, since, &mut writer)?;
             }
             Files::Elsewhere(place) => writer.manifest().files_elsewhere = Some(place),
         }
         let files = writer.manifest().entries.len() - before;
         Ok((writer.finish()?, files))
     })
-    .await?;
-    drop(hold);
-    Ok(Written { size, made_at, chain, files })
+    .await
 }
 
-/// Removes what is more than `keep` archives in `depot`; the last proved one stays. Yields the names of what was removed.
-pub async fn retain(depot: &Depot, keep: Option<NonZeroUsize>, data_dir: &Path) -> Result<Vec<String>, BackupError> {
+/// The names of the archives in `backup_store` that restoring `name` needs, the full one first; `name` is the last.
+pub async fn lineage(backup_store: &BackupStore, name: &str) -> Result<Vec<String>, BackupError> {
+    retention::lineage(&backup_store.names().await?, name)
+}
+
+/// Keeps the newest `keep` archives in `backup_store` and the last verified one. Returns the names of the removed archives.
+pub async fn retain(
+    backup_store: &BackupStore,
+    keep: Option<NonZeroUsize>,
+    data_dir: &Path,
+) -> Result<Vec<String>, BackupError> {
     let Some(keep) = keep else { return Ok(Vec::new()) };
-    let names = depot.names().await?;
+    let names = backup_store.names().await?;
     let proved = State::read(data_dir).proved.map(|proved| proved.archive);
-    let proved = names.iter().find(|name| proved.as_ref() == Some(&depot.full_name(name)));
+    let proved = names.iter().find(|name| proved.as_ref() == Some(&backup_store.full_name(name)));
     let old = retention::too_old(&names, keep, proved.map(String::as_str));
-    depot.remove(&old).await?;
-    // Pieces of the log that the oldest archive begins after are of no use without an older one.
+    backup_store.remove(&old).await?;
+    // WAL from before the oldest archive is useless without an older archive.
     let oldest = names.iter().filter(|name| !old.contains(name)).filter_map(|name| retention::time_of(name)).min();
     if let Some(oldest) = oldest {
-        depot.remove(&log::too_old(&names, oldest)).await?;
+        backup_store.remove(&log::too_old(&names, oldest)).await?;
     }
-    Ok(old.iter().map(|name| depot.full_name(name)).collect())
+    Ok(old.iter().map(|name| backup_store.full_name(name)).collect())
 }
 
-/// Runs work on files where it keeps nobody waiting.
+/// Runs blocking file work on a thread for it.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, BackupError> {

@@ -1,85 +1,89 @@
-//! The way back: an archive is read to its end and compared with its list, then unpacked beside the target and brought to its moment by
-//! PostgreSQL, and only a whole copy takes the target's place.
+//! Restores an archive. It is read to its end and checked against its manifest, then unpacked beside the target and recovered by
+//! PostgreSQL. Only a complete copy replaces the target.
 //!
-//! The cluster is put in place by one rename, at the very end. Files of objects only come in addition before that: their names hold
-//! their versions, so none takes the place of another, and those without a row are swept. So at each moment what is in place
-//! is whole, the former or the restored.
+//! The cluster is moved into place by one rename at the very end. Files of objects are added before that: their names contain
+//! their versions, so none replaces another, and files without a row are swept. So the data in place is complete at any time,
+//! either the former or the restored.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::archive::{self, Item, Manifest};
-use super::depot::Depot;
+use super::backup_store::{self, BackupStore};
 use super::error::BackupError;
-use super::halt::Halt;
-use super::log::{Moment, Piece, covering, parse_lsn};
+use super::log::{Piece, RestorePoint, covering, parse_lsn};
+use super::program::Running;
+use super::stop_flag::StopFlag;
 use super::{age::Identity, blocking, cluster, files, keys, log};
 use crate::embedded_pg::{self, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
 
-/// Where things are unpacked, below the data root and below the folder of files. The sweep and the next backup leave out
-/// what begins with a dot.
+/// Folder for unpacking, below the data root and below the folder of files. The sweep and the next backup skip names that begin
+/// with a dot.
 const STAGING: &str = ".restoring";
 
-/// How long PostgreSQL may take for the log of changes.
-const RECOVERY_PATIENCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// What it says where the log has no commit after the moment that was asked for.
+/// How long PostgreSQL may take to replay the WAL.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// PostgreSQL's message if the WAL has no commit after the requested point in time.
 const NOTHING_LATER: &str = "recovery ended before configured recovery target was reached";
 
-/// Where an archive is brought back to.
+/// Where an archive is restored to.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub embedded: EmbeddedOptions,
     /// The folder of the files of objects.
     pub files: PathBuf,
-    /// Whether what is there may be replaced.
+    /// Whether existing data may be replaced.
     pub replace: bool,
+    /// `pg_combinebackup`, for incremental archives; or why there is none.
+    pub combine: Result<PathBuf, String>,
 }
 
-/// The log of changes that is followed after the archive, and how far.
+/// The WAL archive to replay after the backup, and up to which point.
 #[derive(Clone, Debug)]
 pub struct LogFrom {
-    pub depot: Depot,
-    pub moment: Moment,
+    pub backup_store: BackupStore,
+    pub moment: RestorePoint,
 }
 
-/// What was brought back.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct Restored {
     pub manifest: Manifest,
-    /// The moment that it was brought back to.
+    /// The point in time that was restored.
     pub as_of: DateTime<Utc>,
     /// The folder of the cluster.
     pub cluster: PathBuf,
-    /// Where the former cluster is now, if there was one.
+    /// Where the former cluster was moved to, if there was one.
     pub former: Option<PathBuf>,
     /// Files of objects.
     pub files: usize,
-    /// The keys of the settings that the backup was made with, as an `.env` file.
+    /// The keys that the backup was made with, in `.env` format.
     pub keys: String,
 }
 
-/// Restores `archive`, and what came after it where `log` is given. Where it fails, is asked to stop or is killed, the target is as
-/// it was.
+/// Restores the last of `archives`, and replays the WAL after it if `log` is given. If it is incremental, those before it are its
+/// parents, the full one first. If the restore fails, is stopped or is killed, the target is unchanged.
 pub async fn restore(
-    archive: &Path,
+    archives: &[PathBuf],
     identities: &[Identity],
     target: &Target,
     log: Option<&LogFrom>,
 ) -> Result<Restored, BackupError> {
-    let halt = Halt::default();
-    let _given_up = halt.on_drop();
+    let stop_flag = StopFlag::default();
+    let _given_up = stop_flag.on_drop();
     if identities.is_empty() {
         return Err(BackupError::NoIdentity);
     }
-    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), halt.clone());
-    // Nothing is written before all of it was read once.
-    let manifest = blocking(move || archive::read(&path, &keys, &asked, |_, _| Ok(()))).await?;
+    // Read all of them before anything is written.
+    let (archive, manifest) = read_all(archives, identities, &stop_flag).await?;
+    let archive = archive.as_path();
     let pieces = match log {
         Some(log) => pieces_after(archive, &manifest, log).await?,
         None => Vec::new(),
@@ -100,41 +104,82 @@ pub async fn restore(
     }
     // A killed restore may have left its PostgreSQL running.
     embedded_pg::end_leftovers(&site.root.join(STAGING)).await?;
-    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), halt.clone());
+    let combine = match (archives.len(), &target.combine) {
+        (0 | 1, _) => None,
+        (_, Ok(program)) => Some(program.clone()),
+        (_, Err(reason)) => return Err(BackupError::NoCombine(reason.clone())),
+    };
+    let (paths, keys, asked) = (archives.to_vec(), identities.to_vec(), stop_flag.clone());
     let files = target.files.clone();
     let (staged, mut restored_keys) = blocking(move || {
         let staged = Staged::begin(site, &files)?;
         let mut restored_keys = String::new();
-        archive::read(&path, &keys, &asked, |name, item| staged.take(name, item, &mut restored_keys))?;
-        staged.require_cluster()?;
+        for (number, path) in paths.iter().enumerate() {
+            restored_keys.clear();
+            archive::read(path, &keys, &asked, |name, item| staged.take(name, item, &mut restored_keys))?;
+            staged.require_cluster()?;
+            if combine.is_some() {
+                staged.set_part_aside(number)?;
+            }
+        }
+        if let Some(program) = combine {
+            staged.combine(&program, paths.len())?;
+            asked.check().map_err(BackupError::io("cannot write below", &staged.below_root))?;
+        }
         Ok((staged, restored_keys))
     })
     .await?;
     let staged = match log {
-        Some(log) => staged.take_pieces(&pieces, log, identities, &halt).await?,
+        Some(log) => staged.take_pieces(&pieces, log, identities, &stop_flag).await?,
         None => staged,
     };
     let moment = log.map(|log| log.moment);
     staged.recover(&target.embedded, moment).await?;
     let as_of = match moment {
-        Some(Moment::At(time)) => time,
+        Some(RestorePoint::At(time)) => time,
         _ => pieces.last().map_or(manifest.made_at, |piece| piece.time),
     };
     blocking(move || staged.put_in_place(manifest, as_of, std::mem::take(&mut restored_keys))).await
 }
 
-/// The pieces of the log that lead from the archive to the moment that is asked for.
+/// Reads the archives to their ends and checks that each continues the one before it. Returns the last one.
+async fn read_all(
+    archives: &[PathBuf],
+    identities: &[Identity],
+    stop_flag: &StopFlag,
+) -> Result<(PathBuf, Manifest), BackupError> {
+    let mut last: Option<(PathBuf, Manifest)> = None;
+    for path in archives {
+        let (read, keys, asked) = (path.clone(), identities.to_vec(), stop_flag.clone());
+        let manifest = blocking(move || archive::read(&read, &keys, &asked, |_, _| Ok(()))).await?;
+        let before = last.as_ref().and_then(|(path, _)| name_of(path));
+        if manifest.parent != before {
+            return Err(BackupError::Renamed { archive: path.clone() });
+        }
+        last = Some((path.clone(), manifest));
+    }
+    last.ok_or_else(|| BackupError::io("cannot read", "an archive")(ErrorKind::NotFound.into()))
+}
+
+/// The name of an archive; a copy of one in a bucket has a prefix.
+fn name_of(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_string_lossy();
+    Some(name.strip_prefix(backup_store::COPY_PREFIX).unwrap_or(&name).to_owned())
+}
+
+/// The WAL pieces between the archive and the requested point in time.
 async fn pieces_after(archive: &Path, manifest: &Manifest, log: &LogFrom) -> Result<Vec<Piece>, BackupError> {
     let no_log = || BackupError::NoLog { archive: archive.to_owned() };
     let chain = manifest.chain.as_deref().ok_or_else(no_log)?;
-    if matches!(log.moment, Moment::At(time) if time < manifest.made_at) {
-        return Err(BackupError::TooEarly { archive: archive.to_owned(), made_at: manifest.made_at });
+    let earliest = manifest.ended_at.unwrap_or(manifest.made_at);
+    if matches!(log.moment, RestorePoint::At(time) if time < earliest) {
+        return Err(BackupError::TooEarly { archive: archive.to_owned(), made_at: earliest });
     }
     let from = parse_lsn(&manifest.stop_lsn).ok_or_else(no_log)?;
-    covering(&log.depot.names().await?, chain, from, log.moment)
+    covering(&log.backup_store.names().await?, chain, from, log.moment)
 }
 
-/// Refuses a target with a database or files in it.
+/// Refuses a target that contains a database or files.
 fn require_empty(site: &Site, files: &Path) -> Result<(), BackupError> {
     if site.cluster().exists() {
         return Err(BackupError::NotEmpty { dir: site.root.clone(), what: "a database" });
@@ -142,7 +187,7 @@ fn require_empty(site: &Site, files: &Path) -> Result<(), BackupError> {
     require_no_files(files)
 }
 
-/// Refuses a folder with files in it. What an interrupted restore has left is none.
+/// Refuses a folder that contains files. Remains of an interrupted restore do not count.
 pub fn require_no_files(files: &Path) -> Result<(), BackupError> {
     let entries = || std::fs::read_dir(files).into_iter().flatten().flatten();
     let is_ours = entries().any(|entry| entry.file_name() == STAGING);
@@ -152,7 +197,7 @@ pub fn require_no_files(files: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// What is unpacked and not in place yet; removed when dropped.
+/// Unpacked data that is not in place yet; removed when dropped.
 struct Staged {
     site: Site,
     /// Below the data root: the cluster and the passwords.
@@ -162,12 +207,12 @@ struct Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // What stays behind is in nobody's way, and the next restore removes it.
+        // Remains do no harm, and the next restore removes them.
         let _ = std::fs::remove_dir_all(&self.below_root);
     }
 }
 
-/// Files of objects that are unpacked and not in place yet; removed when dropped.
+/// Files of objects that are unpacked but not in place yet; removed when dropped.
 pub struct Unpacked {
     files: PathBuf,
     below: PathBuf,
@@ -179,7 +224,7 @@ impl Drop for Unpacked {
     }
 }
 
-/// A folder without what an interrupted restore has left in it.
+/// Creates an empty folder, removing the remains of an interrupted restore.
 fn make_empty(folder: &Path) -> Result<(), BackupError> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(BackupError::io("cannot remove", folder)(error)),
@@ -188,7 +233,7 @@ fn make_empty(folder: &Path) -> Result<(), BackupError> {
 }
 
 impl Unpacked {
-    /// Below the folder of files.
+    /// Creates the staging folder below the folder of files.
     pub fn begin(files: &Path) -> Result<Self, BackupError> {
         make_folders(files)?;
         let below = files.join(STAGING);
@@ -196,7 +241,7 @@ impl Unpacked {
         Ok(Self { files: files.to_owned(), below })
     }
 
-    /// Unpacks an entry. Files never change: one that is there already is the same.
+    /// Unpacks an entry. Files never change, so an existing one has the same content.
     pub fn take(&self, name: &str, content: &mut dyn Read) -> Result<(), BackupError> {
         let path = self.below.join(name.split_once('/').map_or(name, |(_, rest)| rest));
         path.parent().map_or(Ok(()), make_folders)?;
@@ -208,7 +253,7 @@ impl Unpacked {
         }
     }
 
-    /// Gives the files of objects their places. Yields how many there are.
+    /// Moves the files of objects into place. Returns how many there are.
     pub fn put(&self) -> Result<usize, BackupError> {
         sync_all(&self.below)?;
         let owner = std::fs::metadata(&self.files).map_err(BackupError::io("cannot read", &self.files))?;
@@ -244,17 +289,68 @@ impl Staged {
         Ok(Self { site, below_root, files: Unpacked::begin(files)? })
     }
 
-    /// Unpacks what came after the archive.
+    fn part(&self, number: usize) -> PathBuf {
+        self.below_root.join(format!("part-{number}"))
+    }
+
+    /// Moves an unpacked cluster aside, to be combined with others. Passwords are those of the last archive.
+    fn set_part_aside(&self, number: usize) -> Result<(), BackupError> {
+        rename(&self.below_root.join(cluster::FOLDER), &self.part(number))?;
+        for file in self.site.password_files() {
+            let staged = self.below_root.join(file.file_name().unwrap_or_default());
+            if staged.exists() {
+                rename(&staged, &staged.with_extension("last"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Combines a full cluster and its increments, `count` in all, into one.
+    fn combine(&self, program: &Path, count: usize) -> Result<(), BackupError> {
+        let db = self.below_root.join(cluster::FOLDER);
+        let mut command = std::process::Command::new(program);
+        command.args((0..count).map(|number| self.part(number))).arg("--no-sync").arg("--no-manifest");
+        command.arg("--output").arg(&db).env("LC_ALL", "C");
+        Running::start("pg_combinebackup", &mut command, Stdio::null(), Stdio::null())?.end()?;
+        for number in 0..count {
+            let part = self.part(number);
+            std::fs::remove_dir_all(&part).map_err(BackupError::io("cannot remove", part))?;
+        }
+        for file in self.site.password_files() {
+            let staged = self.below_root.join(file.file_name().unwrap_or_default());
+            let last = staged.with_extension("last");
+            if last.exists() {
+                rename(&last, &staged)?;
+            }
+        }
+        self.own_all(&db)
+    }
+
+    /// Gives a folder with all that is in it to PostgreSQL's user.
+    fn own_all(&self, folder: &Path) -> Result<(), BackupError> {
+        self.site.own(folder)?;
+        for entry in std::fs::read_dir(folder).map_err(BackupError::io("cannot read", folder))? {
+            let entry = entry.map_err(BackupError::io("cannot read", folder))?;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.own_all(&entry.path())?;
+            } else {
+                self.site.own(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Unpacks the WAL pieces after the archive.
     async fn take_pieces(
         mut self,
         pieces: &[Piece],
         log: &LogFrom,
         identities: &[Identity],
-        halt: &Halt,
+        stop_flag: &StopFlag,
     ) -> Result<Self, BackupError> {
         for piece in pieces {
-            let local = log.depot.local(&piece.to_string(), &self.below_root).await?;
-            let (keys, asked, staged) = (identities.to_vec(), halt.clone(), self);
+            let local = log.backup_store.local(&piece.to_string(), &self.below_root).await?;
+            let (keys, asked, staged) = (identities.to_vec(), stop_flag.clone(), self);
             self = blocking(move || {
                 archive::read(local.path(), &keys, &asked, |name, item| staged.take_of_piece(name, item))?;
                 Ok(staged)
@@ -278,21 +374,21 @@ impl Staged {
         }
     }
 
-    /// Has PostgreSQL bring the copy to its moment, on a timeline of its own: what it writes from then on is no
-    /// continuation of the log that it came from.
-    async fn recover(&self, embedded: &EmbeddedOptions, moment: Option<Moment>) -> Result<(), BackupError> {
+    /// Lets PostgreSQL recover the copy on a new timeline, because what it writes from then on does not continue the archived
+    /// WAL.
+    async fn recover(&self, embedded: &EmbeddedOptions, moment: Option<RestorePoint>) -> Result<(), BackupError> {
         let db = self.below_root.join(cluster::FOLDER);
         let signal = db.join("recovery.signal");
         std::fs::write(&signal, "").map_err(BackupError::io("cannot write", &signal))?;
         self.site.own(&signal)?;
-        // All of the log lies where PostgreSQL looks after it has asked in vain.
+        // All WAL is in `pg_wal`, where PostgreSQL looks after `restore_command` fails.
         let mut settings = vec![
             ("restore_command", "false".to_owned()),
             ("recovery_target_timeline", "current".to_owned()),
             ("recovery_target_action", "promote".to_owned()),
             ("hot_standby", "off".to_owned()),
         ];
-        if let Some(Moment::At(time)) = moment {
+        if let Some(RestorePoint::At(time)) = moment {
             settings.push(("recovery_target_time", time.format("%Y-%m-%d %H:%M:%S%.6f+00").to_string()));
         }
         let options = |settings: &[(&str, String)]| EmbeddedOptions {
@@ -301,10 +397,10 @@ impl Staged {
             bin_dir: embedded.bin_dir.clone(),
             settings: settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
             passwords: Passwords::Keep,
-            patience: RECOVERY_PATIENCE,
+            start_timeout: RECOVERY_TIMEOUT,
         };
         let started = match EmbeddedPostgres::start(&options(&settings)).await {
-            // Nothing was committed between that moment and the end of the log, which lies behind it: the end is the same state.
+            // There was no commit between that point in time and the end of the WAL, so the end is the same state.
             Err(EmbeddedError::Start { reason, .. }) if reason.contains(NOTHING_LATER) => {
                 settings.retain(|(name, _)| *name != "recovery_target_time");
                 EmbeddedPostgres::start(&options(&settings)).await
@@ -373,7 +469,7 @@ impl Staged {
         let db = self.below_root.join(cluster::FOLDER);
         sync_all(&self.below_root)?;
         let files = self.files.put()?;
-        // With both passwords there a start finds the one that holds, whichever cluster it meets.
+        // With both password files in place, startup finds the one that works for either cluster.
         let passwords = self.site.password_files();
         let staged = passwords.each_ref().map(|file| self.below_root.join(file.file_name().unwrap_or_default()));
         for (file, staged) in passwords.iter().zip(&staged).filter(|(_, staged)| staged.exists()) {
@@ -381,7 +477,7 @@ impl Staged {
         }
         let target = self.site.cluster();
         let former = if target.exists() {
-            // Renamed first: what an interrupted exchange leaves must not be taken for rubbish.
+            // Renamed first, so that an interrupted swap is not mistaken for remains and removed.
             let aside = self.site.root.join(format!("before-restore-{}", Utc::now().format("%Y%m%dT%H%M%SZ")));
             rename(&self.below_root, &aside)?;
             let former = aside.join(cluster::FOLDER);
@@ -397,7 +493,7 @@ impl Staged {
             if next.exists() {
                 rename(&next, file)?;
             } else {
-                // The former cluster's.
+                // It belonged to the former cluster.
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -406,7 +502,7 @@ impl Staged {
     }
 }
 
-/// Files that root unpacks belong to whom the folder belongs to.
+/// Gives files that root unpacks to the owner of the folder.
 fn own_as(path: &Path, owner: &std::fs::Metadata) -> Result<(), BackupError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -427,7 +523,7 @@ fn sync_folder(path: &Path) -> Result<(), BackupError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(BackupError::io("cannot write", path))
 }
 
-/// One call for all files of the disk where there is one.
+/// One syscall syncs all files of the disk, where the system has one.
 #[cfg(target_os = "linux")]
 fn sync_all(below: &Path) -> Result<(), BackupError> {
     let folder = File::open(below).map_err(BackupError::io("cannot read", below))?;

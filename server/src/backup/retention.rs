@@ -1,31 +1,86 @@
-//! Which archives stay.
+//! Which archives are kept.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
 use super::SUFFIX;
+use super::error::BackupError;
 
-/// The archives among `names` that are older than the newest `keep`, but for `proved`, the last one that is known to be good. Other
-/// names are none of ours.
+/// The archives among `names` that are older than the newest `keep`, except `proved`, the last verified one, and the parents of
+/// incremental archives that are kept. Names that are not archives are ignored.
 pub fn too_old(names: &[String], keep: NonZeroUsize, proved: Option<&str>) -> Vec<String> {
     let mut archives: Vec<String> = names.iter().filter(|name| is_archive(name)).cloned().collect();
     archives.sort();
     let old = archives.len().saturating_sub(keep.get());
+    let stays = archives.iter().skip(old).map(String::as_str).chain(proved);
+    // Of a chain with a gap, the remaining archives are kept.
+    let needed: HashSet<String> = stays.flat_map(|name| lineage_of(names, name)).collect();
     archives.truncate(old);
-    archives.retain(|name| proved != Some(name.as_str()));
+    archives.retain(|name| !needed.contains(name));
     archives
 }
 
-/// Whether this is a name that we give to an archive. Sorted by name they are sorted by time.
+/// Whether this is the name of an archive. Sorting archives by name sorts them by time.
 pub fn is_archive(name: &str) -> bool {
     time_of(name).is_some()
 }
 
-/// When the archive of this name was begun.
+const PREFIX: &str = "ferrobase-";
+const AFTER: &str = "-after-";
+const TIME: &str = "%Y%m%dT%H%M%S%3fZ";
+
+/// The name of an archive that is incremental to the one started at `parent`.
+pub fn incremental_name(begun: DateTime<Utc>, parent: DateTime<Utc>) -> String {
+    format!("{PREFIX}{}{AFTER}{}{SUFFIX}", begun.format(TIME), parent.format(TIME))
+}
+
+pub fn is_incremental(name: &str) -> bool {
+    times_of(name).is_some_and(|(_, parent)| parent.is_some())
+}
+
+/// When the archive of this name was started.
 pub fn time_of(name: &str) -> Option<DateTime<Utc>> {
-    let time = name.strip_prefix("ferrobase-")?.strip_suffix(SUFFIX)?;
-    let parsed = NaiveDateTime::parse_from_str(time, "%Y%m%dT%H%M%S%3fZ").ok()?;
-    (time.len() == 19).then(|| parsed.and_utc())
+    times_of(name).map(|(begun, _)| begun)
+}
+
+/// When the archive of this name was started, and its parent.
+fn times_of(name: &str) -> Option<(DateTime<Utc>, Option<DateTime<Utc>>)> {
+    let parse = |text: &str| {
+        let parsed = NaiveDateTime::parse_from_str(text, TIME).ok()?;
+        (text.len() == 19).then(|| parsed.and_utc())
+    };
+    let times = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    match times.split_once(AFTER) {
+        None => Some((parse(times)?, None)),
+        Some((begun, parent)) => Some((parse(begun)?, Some(parse(parent)?))),
+    }
+}
+
+/// The archives among `names` that restoring `name` needs, oldest first: a full one, then each incremental one up to `name`.
+pub fn lineage(names: &[String], name: &str) -> Result<Vec<String>, BackupError> {
+    let found = lineage_of(names, name);
+    match found.first().and_then(|first| times_of(first)).and_then(|(_, parent)| parent) {
+        None => Ok(found),
+        Some(parent) => Err(BackupError::NoParent { name: format!("{PREFIX}{}…{SUFFIX}", parent.format(TIME)) }),
+    }
+}
+
+/// The same, without the parents that are missing.
+fn lineage_of(names: &[String], name: &str) -> Vec<String> {
+    let mut found = vec![name.to_owned()];
+    // Forged names could form a cycle.
+    let before = |(begun, parent): (DateTime<Utc>, Option<DateTime<Utc>>)| parent.filter(|parent| *parent < begun);
+    let mut wanted = times_of(name).and_then(before);
+    while let Some(time) = wanted {
+        let parent =
+            names.iter().find_map(|name| times_of(name).filter(|(begun, _)| *begun == time).map(|found| (name, found)));
+        let Some((name, times)) = parent else { break };
+        found.push(name.clone());
+        wanted = before(times);
+    }
+    found.reverse();
+    found
 }
 
 #[cfg(test)]
@@ -36,12 +91,31 @@ mod tests {
     use crate::backup::archive_name;
 
     #[test]
-    fn the_newest_stay_and_the_proved_one_and_what_is_not_ours() {
+    fn the_newest_and_the_proved_archive_and_foreign_files_are_kept() {
         let name = |day| archive_name(Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time"));
         let mut names: Vec<String> = (1..=5).rev().map(name).collect();
         names.extend(["ferrobase-mine.tar.gz.age".to_owned(), format!("{}.partial", name(6)), "notes.txt".to_owned()]);
         let old = |keep: usize| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), Some(&name(2)));
         assert_eq!(old(9), [""; 0]);
         assert_eq!(old(2), [name(1), name(3)]);
+    }
+    #[test]
+    fn an_archive_that_a_later_one_goes_on_from_stays() {
+        let at = |day| Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time");
+        let (full, after) = (|day| archive_name(at(day)), |day, parent| incremental_name(at(day), at(parent)));
+        let names = [full(1), after(2, 1), full(3), after(4, 3), after(5, 4), full(6), after(7, 6)];
+        let old =
+            |keep: usize, proved: Option<&str>| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), proved);
+        assert_eq!(old(2, None), [full(1), after(2, 1), full(3), after(4, 3), after(5, 4)]);
+        assert_eq!(old(3, None), [full(1), after(2, 1)], "the fifth needs the third and the fourth");
+        assert_eq!(old(1, None), [full(1), after(2, 1), full(3), after(4, 3), after(5, 4)]);
+        assert_eq!(old(1, Some(&after(4, 3))), [full(1), after(2, 1), after(5, 4)]);
+        assert_eq!(lineage(&names, &after(5, 4)).expect("whole"), [full(3), after(4, 3), after(5, 4)]);
+        assert_eq!(lineage(&names, &full(6)).expect("whole"), [full(6)]);
+        assert_eq!(lineage(&[], "renamed.age").expect("as it is named"), ["renamed.age"]);
+        let gap = lineage(&names[3..], &after(5, 4)).expect_err("a gap").to_string();
+        assert!(gap.starts_with("ferrobase-20260303T040506000Z…"), "{gap}");
+        let circle = [after(2, 3), after(3, 2)];
+        assert_eq!(lineage_of(&circle, &circle[1]), [circle[0].clone(), circle[1].clone()]);
     }
 }

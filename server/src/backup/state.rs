@@ -1,4 +1,4 @@
-//! What is known of the backups of a data folder: the last one that was made and the last one that was proved.
+//! What a data folder knows about its backups: the last one made and the last one verified.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -9,52 +9,51 @@ use serde::{Deserialize, Serialize};
 
 use super::error::BackupError;
 
-/// Below the data folder. A server that was started as root and is no more writes there.
+/// Below the data folder. A server that was started as root and has dropped its privileges can write there.
 pub const FOLDER: &str = "backups";
 const FILE: &str = "state.json";
-/// Of its own: the server writes it every few seconds, and commands write the other.
+/// A separate file, because the server writes it every few seconds and commands write the other one.
 const LOG_FILE: &str = "log.json";
 
-/// What is known, as far as this data folder has seen it.
+/// The backups that this data folder knows of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub made: Option<Backup>,
     pub proved: Option<Backup>,
 }
 
-/// One backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
     pub archive: String,
-    /// The moment that it holds.
+    /// The point in time of the backup.
     pub made_at: DateTime<Utc>,
-    /// The continuous archive that goes on from it.
+    /// The WAL chain that continues from it.
     #[serde(default)]
     pub chain: Option<String>,
 }
 
-/// How far the log of changes is archived.
+/// How far the WAL is archived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogState {
     pub chain: String,
-    /// The last moment that can be restored, as far as an archive of the chain is there.
+    /// The latest point in time that can be restored, given an archive of the chain.
     pub reached: DateTime<Utc>,
 }
 
 impl Backup {
-    /// By the archive's full name.
+    /// `archive` is the archive's full name.
     pub fn new(archive: &str, made_at: DateTime<Utc>) -> Self {
         Self { archive: archive.to_owned(), made_at, chain: None }
     }
 
-    /// One that a continuous archive goes on from.
+    /// Adds the chain of a continuous archive.
     pub fn in_chain(self, chain: Option<String>) -> Self {
         Self { chain, ..self }
     }
 }
 
 impl State {
-    /// Of a data folder; nothing is known where there is no such file.
+    /// Reads the state of a data folder; empty if there is no such file.
     pub fn read(data_dir: &Path) -> Self {
         let text = std::fs::read(data_dir.join(FOLDER).join(FILE)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
@@ -64,7 +63,7 @@ impl State {
         Self { made: Some(backup), ..Self::read(data_dir) }.write(data_dir)
     }
 
-    /// A proof of an older backup than the last proved one changes nothing.
+    /// Verifying an older backup than the last verified one changes nothing.
     pub fn record_proved(data_dir: &Path, backup: Backup) -> Result<(), BackupError> {
         let state = Self::read(data_dir);
         if state.proved.as_ref().is_some_and(|known| known.made_at > backup.made_at) {
@@ -77,7 +76,7 @@ impl State {
         write(data_dir, FILE, self)
     }
 
-    /// For Prometheus: the moments that the last backups hold; 0 where there is none.
+    /// Prometheus metrics: the points in time of the last backups; 0 if there is none.
     pub fn metrics(&self) -> String {
         let gauges = [("made", "made", &self.made), ("proved", "proved by 'ferrobase backup verify'", &self.proved)];
         gauges
@@ -94,7 +93,7 @@ impl State {
 }
 
 impl LogState {
-    /// Of a data folder; absent where nothing is archived.
+    /// Reads the state of a data folder; absent if no WAL is archived.
     pub fn read(data_dir: &Path) -> Option<Self> {
         let text = std::fs::read(data_dir.join(FOLDER).join(LOG_FILE)).ok()?;
         serde_json::from_slice(&text).ok()
@@ -104,13 +103,13 @@ impl LogState {
         write(data_dir, LOG_FILE, self)
     }
 
-    /// Says that nothing is archived any more.
+    /// Records that WAL is no longer archived.
     pub fn forget(data_dir: &Path) {
-        // Mostly there is none.
+        // Usually there is no file.
         let _ = std::fs::remove_file(data_dir.join(FOLDER).join(LOG_FILE));
     }
 
-    /// For Prometheus: the last moment that can be restored.
+    /// Prometheus metric: the latest point in time that can be restored.
     pub fn metrics(&self) -> String {
         let (name, seconds) = ("ferrobase_backup_log_reached_timestamp_seconds", self.reached.timestamp());
         format!(
@@ -129,7 +128,7 @@ fn write(data_dir: &Path, name: &str, content: &impl Serialize) -> Result<(), Ba
             _ => {}
         }
         std::fs::write(&partial, serde_json::to_vec_pretty(content)?)?;
-        // The server may run as somebody else than the command.
+        // The server may run as another user than the command.
         std::fs::set_permissions(&partial, std::fs::Permissions::from_mode(0o644))?;
         std::fs::rename(&partial, &path)
     };

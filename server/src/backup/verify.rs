@@ -1,4 +1,4 @@
-//! The proof of a backup: it is restored into a scratch cluster, which recovers and is read to the last row and file.
+//! Verifies a backup: restores it into a scratch cluster, then reads every row and file.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,40 +8,46 @@ use md5::{Digest, Md5};
 use tokio_postgres::{Client, NoTls};
 
 use super::error::BackupError;
-use super::halt::Halt;
-use super::restore::{Restored, Target, restore};
+use super::restore::{LogFrom, Restored, Target, restore};
+use super::stop_flag::StopFlag;
 use super::{Identity, blocking, cluster, dump, inspect};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
 use crate::storage::Place;
 
-/// Objects whose rows are read at a time.
+/// How many rows of objects are read at a time.
 const PAGE: i64 = 1000;
 
-/// What a scratch restore has shown.
+/// The result of a scratch restore.
 #[derive(Clone, Debug)]
 pub struct Proof {
     pub restored: Restored,
     pub tables: usize,
     pub rows: i64,
-    /// Files of objects that were hashed.
+    /// Number of files of objects that were hashed.
     pub files: usize,
-    /// What is not as it should be, a sentence each.
+    /// What differs from the backup, a sentence each.
     pub differences: Vec<String>,
 }
 
-/// The scratch restore's folder, and where its cluster lies; removed when dropped.
+/// The folder of a scratch restore and the data root of its cluster; both are removed when dropped.
 struct Scratch {
-    folder: PathBuf,
+    embedded: EmbeddedOptions,
     root: PathBuf,
 }
 
 impl Scratch {
-    /// Takes the place and empties it of what a killed command has left. While another one works there, this refuses.
-    async fn claim(embedded: &EmbeddedOptions) -> Result<Self, BackupError> {
-        let site = Site::claim(embedded).await?;
-        let scratch = Self { folder: embedded.data_root.clone(), root: site.root.clone() };
-        let folder = scratch.folder.join("storage");
-        for left in [site.cluster(), folder] {
+    /// Claims `folder` and removes what a killed command left there. Refuses while another command works there.
+    async fn claim(folder: &Path, bin_dir: Option<PathBuf>) -> Result<Self, BackupError> {
+        let embedded = EmbeddedOptions {
+            data_root: folder.to_owned(),
+            port: 0,
+            bin_dir,
+            passwords: Passwords::Keep,
+            ..EmbeddedOptions::default()
+        };
+        let site = Site::claim(&embedded).await?;
+        let scratch = Self { embedded, root: site.root.clone() };
+        for left in [site.cluster(), scratch.files()] {
             match std::fs::remove_dir_all(&left) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(BackupError::io("cannot remove", left)(error));
@@ -51,42 +57,46 @@ impl Scratch {
         }
         Ok(scratch)
     }
+
+    /// The folder of the files of objects.
+    fn files(&self) -> PathBuf {
+        self.embedded.data_root.join("storage")
+    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        for folder in [&self.root, &self.folder] {
-            // What stays is emptied by the next one.
+        for folder in [&self.root, &self.embedded.data_root] {
+            // Remains are removed by the next `claim`.
             let _ = std::fs::remove_dir_all(folder);
         }
     }
 }
 
-/// Restores `archive` below `scratch`, which is removed afterwards, and compares counts of rows and hashes of files.
+/// Restores the last of `archives` (see [`restore`]) below `scratch`, which is removed afterwards, and compares row counts and file
+/// hashes. With `log` it verifies that point in time: all rows are read, but there are no counts to compare them with.
 pub async fn verify(
-    archive: &Path,
+    archives: &[PathBuf],
     identities: &[Identity],
     scratch: &Path,
     bin_dir: Option<PathBuf>,
+    combine: Result<PathBuf, String>,
+    log: Option<&LogFrom>,
 ) -> Result<Proof, BackupError> {
-    let embedded = EmbeddedOptions {
-        data_root: scratch.to_owned(),
-        port: 0,
-        bin_dir,
-        passwords: Passwords::Keep,
-        ..EmbeddedOptions::default()
-    };
-    let scratch = Scratch::claim(&embedded).await?;
-    let files = scratch.folder.join("storage");
-    let target = Target { embedded: embedded.clone(), files: files.clone(), replace: false };
-    let restored = restore(archive, identities, &target, None).await?;
-    let running = EmbeddedPostgres::start(&embedded).await?;
+    let scratch = Scratch::claim(scratch, bin_dir).await?;
+    let files = scratch.files();
+    let target = Target { embedded: scratch.embedded.clone(), files: files.clone(), replace: false, combine };
+    let mut restored = restore(archives, identities, &target, log).await?;
+    if log.is_some() {
+        restored.manifest.rows.clear();
+    }
+    let running = EmbeddedPostgres::start(&scratch.embedded).await?;
     let outcome = examine(&running.admin_url, restored, &files).await;
     running.discard().await;
     outcome
 }
 
-/// The same for a dump, which `pg_restore` (told the URL) brings into an empty PostgreSQL.
+/// The same for a dump, restored into an empty PostgreSQL by the command that `pg_restore` returns for its URL.
 pub async fn verify_dump(
     archive: &Path,
     identities: &[Identity],
@@ -94,26 +104,19 @@ pub async fn verify_dump(
     bin_dir: Option<PathBuf>,
     pg_restore: impl FnOnce(&str) -> Result<Command, BackupError>,
 ) -> Result<Proof, BackupError> {
-    let halt = Halt::default();
-    let _given_up = halt.on_drop();
+    let stop_flag = StopFlag::default();
+    let _given_up = stop_flag.on_drop();
     let manifest = inspect(archive, identities).await?;
-    let embedded = EmbeddedOptions {
-        data_root: scratch.to_owned(),
-        port: 0,
-        bin_dir,
-        passwords: Passwords::Keep,
-        ..EmbeddedOptions::default()
-    };
-    let scratch = Scratch::claim(&embedded).await?;
-    let files = scratch.folder.join("storage");
-    let running = EmbeddedPostgres::start(&embedded).await?;
+    let scratch = Scratch::claim(scratch, bin_dir).await?;
+    let files = scratch.files();
+    let running = EmbeddedPostgres::start(&scratch.embedded).await?;
     let outcome = async {
         let (client, connection) = tokio_postgres::connect(&running.admin_url, NoTls).await?;
         tokio::spawn(connection);
-        let (count, keys) = dump::prepare(archive, identities, &halt, &client, &files).await?;
+        let (count, keys) = dump::prepare(archive, identities, &stop_flag, &client, &files).await?;
         let mut command = pg_restore(&running.admin_url)?;
         command.args(["--exit-on-error", "--single-transaction", "--no-password"]);
-        dump::feed(archive, identities, &halt, command).await?;
+        dump::feed(archive, identities, &stop_flag, command).await?;
         let as_of = manifest.made_at;
         let cluster = running.cluster.clone();
         let restored = Restored { manifest, as_of, cluster, former: None, files: count, keys };
@@ -145,18 +148,18 @@ async fn examine(admin_url: &str, restored: Restored, files: &Path) -> Result<Pr
     Ok(Proof { tables: rows.len(), rows: rows.values().sum(), restored, files: hashed, differences })
 }
 
-/// Whether a table was written to after its rows were counted: then the counts say nothing.
+/// Whether a table was changed after its rows were counted; then the counts cannot be compared.
 async fn is_newer(client: &Client, table: &str, xid: &str, found: Option<i64>) -> Result<bool, BackupError> {
     if found.is_none() {
         return Ok(false);
     }
-    // The name came quoted from the catalog; of the 64 bits of the transaction the row has the lower half.
+    // The name is quoted by the catalog query. A row's xmin has the lower 32 of the transaction id's 64 bits.
     let xid = xid.parse::<u64>().unwrap_or(0) & 0xffff_ffff;
     let newer = format!("select exists (select from only {table} where age(xmin) <= age('{xid}'::xid))");
     Ok(client.query_one(&newer, &[]).await?.get(0))
 }
 
-/// Compares each object's file with its row. Yields how many there are.
+/// Compares each object's file with its row. Returns the number of objects.
 async fn compare_files(client: &Client, folder: &Path, differences: &mut Vec<String>) -> Result<usize, BackupError> {
     let page = "select bucket_id, name, coalesce(version, ''), metadata->>'eTag', (metadata->>'size')::bigint, id::text \
                 from storage.objects where id > $1::text::uuid and bucket_id is not null order by id limit $2";
@@ -179,7 +182,7 @@ async fn compare_files(client: &Client, folder: &Path, differences: &mut Vec<Str
     }
 }
 
-/// What is wrong with a file, if anything is.
+/// Describes how a file differs from its row, if it does.
 fn differs((path, etag, size): &(PathBuf, Option<String>, Option<i64>)) -> Option<String> {
     let mut digest = Md5::new();
     let hashed = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut HashWriter(&mut digest)));
@@ -191,7 +194,7 @@ fn differs((path, etag, size): &(PathBuf, Option<String>, Option<i64>)) -> Optio
         return Some(format!("{}: it has another length than its row says", path.display()));
     }
     let etag = etag.as_deref().map(|etag| etag.trim_matches('"'));
-    // The ETag of a file that came in parts is no hash of the whole.
+    // The ETag of a multipart upload is not a hash of the whole file.
     let known = etag.filter(|etag| etag.len() == 32 && etag.bytes().all(|byte| byte.is_ascii_hexdigit()));
     if known.is_some_and(|known| known != hex::encode(digest.finalize())) {
         return Some(format!("{}: its content is not what its row says", path.display()));

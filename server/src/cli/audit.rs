@@ -24,13 +24,13 @@ pub struct AuditArgs {
 }
 
 const ENTRIES: &str = "select at, instance, actor, address, action, target, outcome, count, request_id
-  from ferrobase.admin_audit where at > now() - make_interval(days => $1) order by at, id";
+  from _supavisor.admin_audit where at > now() - make_interval(days => $1) order by at, id";
 
 pub fn run(args: &AuditArgs, source: &Source) -> anyhow::Result<()> {
     let names = names_of_keys(source);
     let rows = block_on(Database::with(source, async |logins| {
         let client = db::connect_client(&logins.admin_url.parse()?).await?;
-        let is_there = "select to_regclass('ferrobase.admin_audit') is not null";
+        let is_there = "select to_regclass('_supavisor.admin_audit') is not null";
         anyhow::ensure!(client.query_one(is_there, &[]).await?.get::<_, bool>(0), "this database has no audit log yet");
         Ok(client.query(ENTRIES, &[&args.days]).await?)
     }))?;
@@ -38,12 +38,12 @@ pub fn run(args: &AuditArgs, source: &Source) -> anyhow::Result<()> {
     super::print_all(&lines.collect::<String>())
 }
 
-/// The keys of the settings, by what the log calls them.
+/// The configured keys, by their identifiers in the log.
 fn names_of_keys(source: &Source) -> HashMap<String, &'static str> {
     let mut reader = Reader::new(source);
     let config = ServerConfig::read(&mut reader);
     let mut names = HashMap::new();
-    // Where the settings are wrong, no key is named.
+    // With invalid settings, keys have no names.
     if let Ok(config) = reader.finish(config) {
         let service = ApiKeys::from_config(&config).service_role().to_owned();
         names.insert(format!("key {}", fingerprint(&service)), "SERVICE_ROLE_KEY");

@@ -1,4 +1,4 @@
-//! The card that `up` prints to stdout: where everything is.
+//! The summary that `up` prints to stdout: addresses, keys and accounts.
 
 use crate::app::Settings;
 use crate::config::SqlSource;
@@ -16,7 +16,7 @@ const DEMO_ACCOUNTS: [(&str, &str); 5] = [
 ];
 const DEMO_PASSWORD: &str = "aidbridge-demo1A";
 
-/// The card, with the demo accounts only where the database holds them.
+/// The summary. Demo accounts are listed only if the database has them.
 pub(super) fn text(settings: &Settings, keys: &ApiKeys, embedded: Option<&EmbeddedPostgres>, has_demo: bool) -> String {
     let config = &settings.server;
     let site = format!("http://{}", config.listen);

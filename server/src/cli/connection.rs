@@ -1,11 +1,11 @@
-//! The connection strings of the database, read as libpq reads them before anything connects.
+//! Prepares the connection strings of the database, with libpq's rules, before anything connects.
 
 use crate::config::conninfo::{Conninfo, DatabaseTls};
 use crate::config::{Api, Source};
 use crate::db;
 
-/// Replaces what the driver does not understand in the connection strings that count for `only` this API, or for
-/// everything, and settles how the database's certificate is judged.
+/// Rewrites the connection strings used by `only`, or by all APIs, into what the driver understands, and decides how the
+/// database's certificate is verified.
 pub fn settle(source: &mut Source, only: Option<Api>) -> anyhow::Result<()> {
     let names: &[&str] = match only {
         Some(Api::Rest) => &["PGRST_DB_URI"],
@@ -18,18 +18,19 @@ pub fn settle(source: &mut Source, only: Option<Api>) -> anyhow::Result<()> {
             "GOTRUE_DB_DATABASE_URL",
             "FERROBASE_REPLICATION_URL",
             "FERROBASE_POOLER_URL",
+            "FERROBASE_READ_REPLICA_URL",
         ],
     };
     let mut settled: Option<DatabaseTls> = None;
     for name in names {
         let given = match (only, source.get(name)) {
-            // The environment may say everything.
+            // Without a URL, libpq's environment variables or its defaults apply.
             (Some(Api::Rest), None | Some("")) => "postgresql://".to_owned(),
             (_, None | Some("")) => continue,
             (_, Some(text)) => text.to_owned(),
         };
         let text = match given.strip_prefix('@') {
-            // A file that cannot be read is told with all else that is wrong.
+            // An unreadable file is reported together with the other configuration errors.
             Some(file) => match std::fs::read_to_string(file) {
                 Ok(text) => text.strip_suffix('\n').map_or_else(|| text.clone(), str::to_owned),
                 Err(_) => continue,
@@ -37,7 +38,7 @@ pub fn settle(source: &mut Source, only: Option<Api>) -> anyhow::Result<()> {
             None => given.clone(),
         };
         let Conninfo { text: resolved, tls } = Conninfo::resolve(&text, source)
-            .map_err(|error| anyhow::anyhow!("{name} is no connection string of PostgreSQL: {error}"))?;
+            .map_err(|error| anyhow::anyhow!("{name} is not a PostgreSQL connection string: {error}"))?;
         if resolved != text {
             source.set(name, resolved);
         }

@@ -1,4 +1,4 @@
-//! The database that a command works on: `DATABASE_URL`, the running embedded one, or the embedded one started for it.
+//! The database that a command works on: `DATABASE_URL`, the running embedded PostgreSQL, or one started for the command.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::stop::Stop;
 use crate::config::{Reader, Source};
 use crate::embedded_pg::{self, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
 
-/// An open road to the database, and what has to be stopped afterwards.
+/// An open database, and what has to be stopped afterwards.
 pub struct Database {
     pub logins: Logins,
     embedded: Option<EmbeddedPostgres>,
@@ -25,13 +25,13 @@ impl Database {
         };
         let options = reader.finish(options)?;
         if let Some(url) = url {
-            // Elsewhere one role does both.
+            // An external database has one role for both purposes.
             return Ok(Self { logins: Logins { admin_url: url.clone(), url }, embedded: None });
         }
         match EmbeddedPostgres::start(&options).await {
             Ok(embedded) => Ok(Self { logins: embedded.logins(), embedded: Some(embedded) }),
-            // A server on the same data has it open, on whatever port; this command then shares it. Who else listens on
-            // our port is nobody whose database we would touch.
+            // A server runs on the same data folder, on whatever port; the command shares its database. Another program on our
+            // port is never mistaken for it.
             Err(EmbeddedError::InUse { dir, pid }) => match embedded_pg::logins_of_running(&dir) {
                 Some(logins) => Ok(Self { logins, embedded: None }),
                 None => Err(EmbeddedError::InUse { dir, pid }.into()),
@@ -40,7 +40,7 @@ impl Database {
         }
     }
 
-    /// Runs `work` on the database and stops what was started for it, whatever came of the work.
+    /// Runs `work` on the database, then stops what was started for it, whatever the outcome.
     pub async fn with<T, F, W>(source: &Source, work: W) -> anyhow::Result<T>
     where
         F: Future<Output = anyhow::Result<T>>,
@@ -57,7 +57,7 @@ impl Database {
     }
 }
 
-/// A command's own runtime; it needs no more than one thread.
+/// Runs a command on a runtime with one thread.
 pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

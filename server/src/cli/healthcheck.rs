@@ -1,4 +1,4 @@
-//! `healthcheck`: whether the server of this configuration answers and reaches its database. For containers.
+//! `healthcheck`: checks that the server of this configuration answers and reaches its database. For containers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, 54321));
     let listen = reader.parse_or(&["FERROBASE_LISTEN"], "an address with a port", default);
     let url = format!("http://{}/health", reachable(reader.finish(listen)?));
-    // The client asks who would do TLS even for plain HTTP; a second installation changes nothing.
+    // The HTTP client needs a TLS provider even for plain HTTP. A second installation has no effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
     block_on(async {
         let client = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
@@ -24,7 +24,7 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
     })
 }
 
-/// A server that listens everywhere is asked on loopback.
+/// A server that listens on all addresses is queried on loopback.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_listens_everywhere_is_asked_on_loopback() {
+    fn a_server_on_all_addresses_is_queried_on_loopback() {
         for (listen, asked) in
             [("0.0.0.0:8000", "127.0.0.1:8000"), ("[::]:8000", "[::1]:8000"), ("10.1.2.3:80", "10.1.2.3:80")]
         {

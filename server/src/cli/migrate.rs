@@ -18,7 +18,7 @@ pub struct MigrateArgs {
 
 #[derive(Args)]
 pub struct SeedArgs {
-    /// Of a project's folder: its buckets and their files
+    /// The buckets of a project's folder and their files
     #[command(subcommand)]
     pub target: Option<super::project::SeedTarget>,
     /// Folder of *.sql files, or a project with supabase/seed.sql [default: the demo data in this binary]
@@ -26,10 +26,10 @@ pub struct SeedArgs {
     dir: Option<PathBuf>,
 }
 
-/// Platform, auth and the project's migrations, in this order.
+/// Runs the migrations of the platform, of auth and of the project, in this order.
 pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
     let source = args.dir.map_or(Source::App, Source::Folder);
-    // A folder that cannot be read is known before a database is started.
+    // An unreadable folder is reported before a database is started.
     source.read()?;
     let logins = Logins::read(settings);
     let applied = block_on(Database::with(settings, async |database| {
@@ -62,22 +62,22 @@ pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
     })
 }
 
-/// What decides how the server's roles log in.
-struct Logins {
-    /// Where the owner has no password, theirs are derived from this.
+/// How the server's roles log in.
+pub struct Logins {
+    /// If the owner has no password, the roles' passwords are derived from this.
     secret: String,
     given: GivenUrls,
 }
 
 impl Logins {
-    fn read(settings: &Settings) -> Self {
+    pub fn read(settings: &Settings) -> Self {
         let reader = Reader::new(settings);
         Self { secret: reader.text_or(&["JWT_SECRET", "GOTRUE_JWT_SECRET"], ""), given: GivenUrls::read(&reader) }
     }
 }
 
-/// What a project's migrations build on.
-async fn up_to_date(url: &str, logins: &Logins) -> anyhow::Result<()> {
+/// Brings the schemas that a project's migrations build on up to date.
+pub async fn up_to_date(url: &str, logins: &Logins) -> anyhow::Result<()> {
     let urls = migrate::prepare(url, &logins.secret, &logins.given).await?;
     Ok(migrate::auth(&urls.auth_url).await.map(drop)?)
 }

@@ -15,6 +15,7 @@ mod serve;
 mod stop;
 mod storage;
 pub mod types;
+mod upgrade;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the APIs and the web app (what happens without a command)
+    /// Serve the APIs and the web app (the default command)
     Serve(serve::ServeArgs),
     /// Bring a database up to date: platform, auth, then a folder of migrations
     Migrate(migrate::MigrateArgs),
@@ -45,25 +46,29 @@ enum Command {
     /// Generate types from the database, as 'supabase gen types' does
     #[command(subcommand)]
     Types(types::TypesCommand),
-    /// API keys: new ones, or those in use
+    /// Generate, show or rotate API keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
     /// The files behind /storage/v1
     #[command(subcommand)]
     Storage(storage::StorageCommand),
-    /// Copy database, files and keys into one encrypted archive, while the server works
+    /// Copy database, files and keys into one encrypted archive, while the server runs
     Backup(backup::BackupArgs),
-    /// Bring a backup back into an empty data folder
+    /// Restore a backup into an empty data folder
     Restore(restore::RestoreArgs),
-    /// Look for what is missing or too open in configuration and database
+    /// Upgrade a database to this version: the embedded PostgreSQL's major version, and the platform's schemas
+    Upgrade(upgrade::UpgradeArgs),
+    /// Check configuration and database for what is missing or too permissive
     Doctor(doctor::DoctorArgs),
     /// Show who changed something with a service key or by a command
     Audit(audit::AuditArgs),
-    /// Ask the running server whether it is well; for containers
+    /// Check that the running server is healthy; for containers
     Healthcheck,
+    /// Make a new project in this folder: supabase/config.toml with the defaults
+    Init(project::InitArgs),
     /// Serve the project of this folder (supabase/) in the background, as 'supabase start' does
     Start(project::StartArgs),
-    /// Stop what 'start' has started; the data stays
+    /// Stop what 'start' has started; the data is kept
     Stop(project::StopArgs),
     /// Run a command, such as a test suite, with a fresh copy of this folder's project
     Test(project::TestArgs),
@@ -72,7 +77,7 @@ enum Command {
     /// The project's database
     #[command(subcommand)]
     Db(project::DbCommand),
-    /// Bring a hosted or self-hosted Supabase project here: accounts, sessions, tables, rows, files
+    /// Import a hosted or self-hosted Supabase project: accounts, sessions, tables, rows, files
     Import(project::ImportArgs),
     /// The project's migrations
     #[command(subcommand)]
@@ -80,51 +85,28 @@ enum Command {
     /// The project's edge functions
     #[command(subcommand)]
     Functions(project::FunctionsCommand),
-    /// What the project's database says about itself
+    /// Reports about the project's database
     #[command(subcommand)]
     Inspect(project::InspectCommand),
-    /// Types of the project's running database, and tokens
+    /// Types of the project's database, signing keys, and tokens
     #[command(subcommand)]
-    Gen(GenCommand),
+    Gen(project::GenCommand),
 }
 
-#[derive(Subcommand)]
-enum GenCommand {
-    /// A token that the project's APIs take, for a role and a person
-    BearerJwt(project::TokenArgs),
-    /// As 'supabase gen types' prints them
-    Types {
-        /// typescript
-        #[arg(long, default_value = "typescript", value_parser = ["typescript"])]
-        lang: String,
-        /// As older versions take it
-        #[arg(value_parser = ["typescript"], hide = true)]
-        language: Option<String>,
-        /// Schemas, separated by commas [default: public and those of the API]
-        #[arg(short, long, value_delimiter = ',')]
-        schema: Vec<String>,
-        #[command(flatten)]
-        form: types::FormArgs,
-        /// Accepted for scripts
-        #[arg(long)]
-        local: bool,
-    },
-}
-
-/// Parses the command line, runs the command and says how it ended.
+/// Parses the command line, runs the command and returns its exit code.
 pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             let text = error.to_string();
-            // Where only a command is missing, clap's text is the whole help.
+            // If only a subcommand is missing, clap's message is the whole help.
             let usage = text.lines().find(|line| line.starts_with("Usage:"));
             let sentence = match (error.kind(), usage) {
                 (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, Some(usage)) => {
                     format!("a command is missing; {}", usage.replacen("Usage", "usage", 1))
                 }
                 (ErrorKind::MissingRequiredArgument, _) => {
-                    // The first line ends in a colon, and the names follow.
+                    // The first line ends in a colon; the names follow.
                     let lines = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
                     lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned()
                 }
@@ -133,7 +115,7 @@ pub fn run() -> ExitCode {
             complain(&format!("{sentence} (see 'ferrobase --help')"));
             return ExitCode::from(2);
         }
-        // Help and version are asked for, not wrong.
+        // Help and version are requested, not errors.
         Err(answer) => {
             let _ = answer.print();
             return ExitCode::SUCCESS;
@@ -160,6 +142,7 @@ pub fn run() -> ExitCode {
             Command::Storage(command) => storage::run(command, &source),
             Command::Backup(args) => backup::run(args, &source),
             Command::Restore(args) => restore::run(&args, &source),
+            Command::Upgrade(args) => upgrade::run(&args, &source),
             Command::Doctor(args) => doctor::run(&args, &source),
             Command::Audit(args) => audit::run(&args, &source),
             Command::Healthcheck => healthcheck::run(&source),
@@ -171,8 +154,8 @@ pub fn run() -> ExitCode {
             Command::Migration(command) => project::migration(command),
             Command::Inspect(command) => project::inspect(&command),
             Command::Functions(command) => project::functions(&command),
-            Command::Gen(GenCommand::BearerJwt(args)) => project::bearer_jwt(args),
-            Command::Gen(GenCommand::Types { schema, form, .. }) => project::gen_types(schema, form),
+            Command::Gen(command) => project::generate(command),
+            Command::Init(args) => project::init(&args),
         };
         done.map(|()| ExitCode::SUCCESS)
     });
@@ -185,13 +168,13 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Says in one line what went wrong; where nobody listens, the exit code still tells.
+/// Prints an error on one line. If stderr is closed, the exit code still tells.
 fn complain(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "ferrobase: {line}");
 }
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is no error.
+/// Writes to stdout. A reader that closes the pipe early (`| head`) is no error.
 fn print_all(text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

@@ -1,42 +1,33 @@
-//! `restore`: a backup comes back into a data folder.
+//! `restore`: restores a backup into a data folder or an external database.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use chrono::DateTime;
 use clap::Args;
 
-use super::backup::{binaries, depot_of, identities, local, storage};
+use super::backup::{binaries, combine, depot_of, identities, local, locals, moment, paths, storage};
 use super::database::block_on;
 use super::project::Programs;
 use super::stop::Stop;
-use crate::backup::{self, BackupError, Depot, DumpTarget, Identity, LogFrom, Moment, Restored, Target};
+use crate::backup::{self, BackupError, BackupStore, DumpTarget, Identity, LogFrom, RestorePoint, Restored, Target};
 use crate::config::{Reader, Source};
 
 #[derive(Args)]
 pub struct RestoreArgs {
-    /// The archive that 'ferrobase backup' has made, a file or s3://bucket/prefix/name; with --to the folder or s3://bucket/prefix
-    /// suffices, and the last archive before that moment is taken
+    /// The archive: a file or s3://bucket/prefix/name. With --to, the folder or s3://bucket/prefix is enough; the last archive
+    /// before that time is used
     archive: String,
-    /// The file of the private key [default: FERROBASE_BACKUP_IDENTITY_FILE]
+    /// The file with the private key [default: FERROBASE_BACKUP_IDENTITY_FILE]
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
-    /// Go on after the archive with the log of changes beside it, up to a moment such as 2026-03-04T05:06:07Z, or 'latest'
+    /// Also replay the archived WAL, up to a time such as 2026-03-04T05:06:07Z, or 'latest'
     #[arg(long, value_name = "TIME", value_parser = moment)]
-    to: Option<Moment>,
-    /// Take the place of the database that is there, which is set aside
+    to: Option<RestorePoint>,
+    /// Replace the existing database, which is moved aside
     #[arg(long)]
     replace: bool,
-}
-
-fn moment(text: &str) -> Result<Moment, String> {
-    if text == "latest" {
-        return Ok(Moment::Latest);
-    }
-    let time = DateTime::parse_from_rfc3339(text);
-    time.map(|time| Moment::At(time.to_utc())).map_err(|_| "a time such as 2026-03-04T05:06:07Z, or latest".to_owned())
 }
 
 pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
@@ -47,9 +38,10 @@ pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
     let embedded = binaries(source);
     let data_dir = embedded.data_root.clone();
     let files = storage(source)?.backend.folder().to_owned();
-    let target = Target { embedded, files, replace: args.replace };
     let restored = block_on(async {
         let stop = Stop::watch()?;
+        let combine = combine(&embedded).await;
+        let target = Target { embedded, files, replace: args.replace, combine };
         let work = bring_back(args, &identities, &target, source);
         stop.before(work).await.ok_or(BackupError::Stopped)?
     })?;
@@ -77,17 +69,18 @@ async fn bring_back(
 ) -> anyhow::Result<Restored> {
     let room = &target.embedded.data_root;
     let Some(moment) = args.to else {
-        let (local, _) = local(&args.archive, room, source).await?;
-        return Ok(backup::restore(local.path(), identities, target, None).await?);
+        let (backup_store, name) = depot_of(&args.archive, source)?;
+        let locals = locals(&backup_store, &name, room).await?;
+        return Ok(backup::restore(&paths(&locals), identities, target, None).await?);
     };
-    let (depot, candidates) = candidates(&args.archive, moment, source).await?;
+    let (backup_store, candidates) = candidates(&args.archive, moment, source).await?;
     std::fs::create_dir_all(room).with_context(|| format!("cannot create {}", room.display()))?;
-    let log = LogFrom { depot, moment };
+    let log = LogFrom { backup_store, moment };
     let mut refused = None;
     for name in &candidates {
-        let local = log.depot.local(name, room).await?;
-        match backup::restore(local.path(), identities, target, Some(&log)).await {
-            // It was begun before that moment and ended after it.
+        let locals = locals(&log.backup_store, name, room).await?;
+        match backup::restore(&paths(&locals), identities, target, Some(&log)).await {
+            // This archive was started before that time and finished after it.
             Err(error @ BackupError::TooEarly { .. }) => refused = Some(error),
             outcome => return Ok(outcome?),
         }
@@ -98,13 +91,13 @@ async fn bring_back(
     }
 }
 
-/// A dump into the database of somebody else.
+/// Restores a dump into an external database.
 fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, source: &Source) -> anyhow::Result<()> {
     anyhow::ensure!(
         args.to.is_none(),
         "DATABASE_URL names a database that ferrobase does not run: its provider restores it to a point in time"
     );
-    // pg_restore cannot drop everything that a dump makes, such as the keys of partitions.
+    // pg_restore cannot drop everything that a dump creates, such as the keys of partitions.
     anyhow::ensure!(
         !args.replace,
         "nothing is replaced in a database that ferrobase does not run: make an empty one, set DATABASE_URL to that, and restore"
@@ -131,7 +124,7 @@ fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, sourc
     super::print_all(&text)
 }
 
-/// What to do where the backup was made with other keys; nothing where it was not.
+/// What to do if the backup was made with other keys; empty if they are the same.
 fn about_keys(data_dir: &Path, keys: &str, source: &Source) -> anyhow::Result<String> {
     let differing = backup::keys::differing(keys, source);
     if differing.is_empty() {
@@ -146,24 +139,24 @@ fn about_keys(data_dir: &Path, keys: &str, source: &Source) -> anyhow::Result<St
     ))
 }
 
-/// Archives that may lead to `moment`, the best first, and where they lie.
-async fn candidates(given: &str, moment: Moment, source: &Source) -> anyhow::Result<(Depot, Vec<String>)> {
+/// Archives from which `moment` may be reached, the best first, and where they are stored.
+async fn candidates(given: &str, moment: RestorePoint, source: &Source) -> anyhow::Result<(BackupStore, Vec<String>)> {
     if given.ends_with(backup::SUFFIX) {
-        let (depot, name) = depot_of(given, source)?;
-        return Ok((depot, vec![name]));
+        let (backup_store, name) = depot_of(given, source)?;
+        return Ok((backup_store, vec![name]));
     }
     let mut reader = Reader::new(source);
-    let depot = Depot::read(given, &mut reader);
-    let depot = reader.finish(depot)?.context("that is no place")?;
-    let mut archives = backup::archives(&depot).await?;
+    let backup_store = BackupStore::read(given, &mut reader);
+    let backup_store = reader.finish(backup_store)?.context("that is no place")?;
+    let mut archives = backup::archives(&backup_store).await?;
     archives.retain(|(begun, _)| match moment {
-        Moment::At(time) => *begun < time,
-        Moment::Latest => true,
+        RestorePoint::At(time) => *begun < time,
+        RestorePoint::Latest => true,
     });
-    Ok((depot, archives.into_iter().map(|(_, name)| name).collect()))
+    Ok((backup_store, archives.into_iter().map(|(_, name)| name).collect()))
 }
 
-/// Writes the keys that came with the backup for nobody else to read.
+/// Writes the backup's keys to a file that only its owner can read.
 fn write_keys(data_dir: &Path, keys: &str) -> anyhow::Result<PathBuf> {
     let file = data_dir.join("restored-keys.env");
     let _ = std::fs::remove_file(&file);

@@ -1,28 +1,28 @@
-//! Being asked to stop: SIGTERM, Ctrl-C, or the terminal that goes away.
+//! Requests to stop: SIGTERM, Ctrl-C, or a closed terminal.
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// How often this process was asked to stop. Cheap to clone; must be made before anything is started that has to be
-/// stopped in order, because from then on the signals no longer end the process by themselves.
+/// How often this process was asked to stop. Cheap to clone. Create it before anything that has to be stopped in order, because
+/// from then on the signals no longer end the process.
 #[derive(Clone)]
 pub struct Stop {
     asked: watch::Receiver<u32>,
 }
 
 impl Stop {
-    /// Begins to watch; call from a runtime.
+    /// Starts watching signals. Must be called on a runtime.
     pub fn watch() -> anyhow::Result<Self> {
         Self::watch_with(std::future::pending())
     }
 
-    /// Begins to watch signals and `other`, whose end asks as much as a signal does.
+    /// Starts watching signals and `other`, whose completion counts as a signal.
     pub fn watch_with(other: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be watched");
         let mut terminate = listen(SignalKind::terminate())?;
         let mut interrupt = listen(SignalKind::interrupt())?;
-        // Under `nohup` the server outlives its terminal on purpose.
+        // Under `nohup` the server is meant to outlive its terminal.
         let mut hangup = if ignores_hangup() { None } else { Some(listen(SignalKind::hangup())?) };
         let (tell, asked) = watch::channel(0);
         tokio::spawn(async move {
@@ -47,17 +47,17 @@ impl Stop {
         Ok(Self { asked })
     }
 
-    /// Until somebody asks.
+    /// Resolves when asked to stop.
     pub async fn asked(&self) {
         self.times(1).await;
     }
 
-    /// Until somebody asks again: then nothing that can be left out is waited for.
+    /// Resolves when asked a second time; then everything optional is skipped.
     pub async fn urged(&self) {
         self.times(2).await;
     }
 
-    /// What `work` comes to, or `None` if the stop comes first; `work` is then dropped.
+    /// The output of `work`, or `None` if the stop comes first; `work` is then dropped.
     pub async fn before<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -69,7 +69,7 @@ impl Stop {
     async fn times(&self, wanted: u32) {
         let mut asked = self.asked.clone();
         if asked.wait_for(|times| *times >= wanted).await.is_err() {
-            // Nobody watches any more, so nobody will ask.
+            // The watcher has ended, so no signal will come.
             std::future::pending::<()>().await;
         }
     }

@@ -1,5 +1,7 @@
-//! `storage migrate` and `storage sweep`: the files behind `/storage/v1`. Both log in as the database's owner and act as
-//! service_role, like the server: a project may have put functions of its own on the tables that are read.
+//! `storage`: the objects of `/storage/v1` (`ls`, `cp`, `mv`, `rm`: see `project::objects`) and the files behind it.
+//!
+//! `storage migrate` and `storage sweep` log in as the database's owner and then act as
+//! service_role, like the server, because a project may have put its own functions on the tables that are read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::database::Database;
+use super::project;
 use crate::audit::note_command;
 use crate::config::{Reader, Secret, Source};
 use crate::db::{Pool, PoolOptions};
@@ -18,38 +21,48 @@ use crate::storage::{BackendConfig, Mode, Storage, StorageConfig, sweep};
 
 #[derive(Subcommand)]
 pub enum StorageCommand {
-    /// Copy every file from one store to another, checked by hash; run again, it copies what is new
+    /// List objects: ls ss:///bucket/docs
+    Ls(project::ListArgs),
+    /// Copy objects to files or files to objects: cp -r docs ss:///bucket/docs
+    Cp(project::CopyArgs),
+    /// Move objects in a bucket: mv -r ss:///bucket/docs ss:///bucket/www/docs
+    Mv(project::MoveArgs),
+    /// Delete objects: rm ss:///bucket/readme.md
+    Rm(project::RemoveArgs),
+    /// Copy every file from one store to another and compare hashes; run again, it copies what is new
     Migrate(MigrateArgs),
-    /// Remove files that no row names, as the server does every hour
+    /// Remove files without a row, as the server does every hour
     Sweep(SweepArgs),
 }
 
 #[derive(Args)]
 pub struct MigrateArgs {
-    /// Where the files are: 'file' or 's3' as the settings name them, or a folder
+    /// Where the files are: 'file' or 's3' as in the settings, or a folder
     #[arg(long, value_name = "STORE")]
     from: String,
-    /// Where they shall be
+    /// Where to copy them
     #[arg(long, value_name = "STORE")]
     to: String,
 }
 
 #[derive(Args)]
 pub struct SweepArgs {
-    /// Leave files alone that are younger, in seconds: an upload's row comes after its file
+    /// Keep files younger than this, in seconds: an upload's row comes after its file
     #[arg(long, default_value_t = 3600, value_name = "SECONDS")]
     min_age: u64,
 }
 
 pub fn run(command: StorageCommand, source: &Source) -> anyhow::Result<()> {
-    // TLS to a store; a second installation changes nothing.
+    // TLS to a store. A second installation has no effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    actix_web::rt::System::new().block_on(async {
-        match command {
-            StorageCommand::Migrate(args) => migrate(&args, source).await,
-            StorageCommand::Sweep(args) => sweep_once(&args, source).await,
-        }
-    })
+    match command {
+        StorageCommand::Ls(args) => project::list(&args),
+        StorageCommand::Cp(args) => project::copy(&args),
+        StorageCommand::Mv(args) => project::rename(&args),
+        StorageCommand::Rm(args) => project::remove(&args),
+        StorageCommand::Migrate(args) => actix_web::rt::System::new().block_on(migrate(&args, source)),
+        StorageCommand::Sweep(args) => actix_web::rt::System::new().block_on(sweep_once(&args, source)),
+    }
 }
 
 async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
@@ -81,7 +94,7 @@ async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A store by its name: of the settings, or a folder.
+/// A store by its name: one of the settings, or a folder.
 fn store(name: &str, source: &Source) -> anyhow::Result<BackendConfig> {
     if !["file", "s3"].contains(&name) {
         let path = PathBuf::from(name);
@@ -104,7 +117,7 @@ async fn sweep_once(args: &SweepArgs, source: &Source) -> anyhow::Result<()> {
     let config = settings(source)?;
     let removed = Database::with(source, async |logins| {
         let pool = Pool::new(&logins.url, &PoolOptions { size: 2, ..PoolOptions::default() })?;
-        // Nobody's token is read: any key will do.
+        // No token is read, so any key will do.
         let secret = Secret::new(uuid::Uuid::new_v4().simple().to_string());
         let tokens = Bearer::new(Arc::new(KeySet::parse(secret.reveal().as_bytes())?));
         let storage = Storage::new(&config, pool, tokens, &secret)?;

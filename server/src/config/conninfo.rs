@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_below_the_home_folder_count_where_none_are_named() {
+    fn certificates_in_the_home_folder_are_used_by_default() {
         let (home, source) = home_with(&[
             (".postgresql/root.crt", "x"),
             (".postgresql/postgresql.crt", "x"),
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_fills_in_what_the_string_leaves_out() {
+    fn a_service_provides_missing_parameters() {
         let file =
             "# ours\n[other]\nhost=wrong\n\n[shop]\nhost = db\nport=5433\nuser=them\nsslmode=require\n[last]\nport=1\n";
         let (_home, mut source) = home_with(&[(".pg_service.conf", file)]);
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_comes_from_the_password_file_where_none_is_given() {
+    fn a_missing_password_is_read_from_the_password_file() {
         let file =
             "# comment\nother:*:*:*:no\ndb:5432:app:me:se\\:cret\\\\\nlocalhost:*:*:*:socket\n*:*:*:last:any:thing\n";
         let (home, source) = home_with(&[(".pgpass", file), ("elsewhere", "*:*:*:*:there")]);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_string_says_wins() {
+    fn the_connection_string_wins() {
         for uri in [
             "postgresql://u:p@h:1/d?application_name=mine&sslmode=disable",
             "host=h port=1 user=u password=p dbname=d application_name=mine sslmode=disable",

@@ -14,6 +14,7 @@ mod reader;
 pub mod rest;
 mod server;
 mod source;
+mod tls;
 
 pub use crate::secret::Secret;
 pub use auth::*;
@@ -23,6 +24,8 @@ pub use reader::{Problems, Reader};
 pub use rest::{RestConfig, bodies};
 pub use server::{
     Api, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_S3_KEYS, DEVELOPMENT_SECRET_KEY,
-    DEVELOPMENT_SIGNING_KEY, ServerConfig, SqlSource, TrustedProxies, slow_query, trusted_proxies,
+    DEVELOPMENT_SIGNING_KEY, INBOX_TAKES_SMTP, ServerConfig, SqlSource, TrustedProxies, replica_max_age, slow_query,
+    trusted_proxies,
 };
 pub use source::Source;
+pub use tls::{AcmeConfig, CertificateSource, TlsConfig};

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_are_reported_with_their_line() {
         for (text, what) in [
             ("db-uri = postgres://x", "line 1: 'postgres://x' is no value"),
             ("\n\ndb-uri", "line 3: no 'name = value'"),

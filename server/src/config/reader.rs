@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::Source;
-use crate::jwt::{ACCEPTED_KEYS, AcceptedKeys};
+use crate::jwt::{ACCEPTED_KEYS, AcceptedKeys, IssuerSetting, THIRD_PARTY_ISSUERS};
 use crate::secret::Secret;
 
 /// All problems of a configuration, each a sentence that names its setting.
@@ -106,6 +106,15 @@ impl<'a> Reader<'a> {
     pub fn accepted_keys(&mut self) -> Vec<AcceptedKeys> {
         let Some((_, text)) = self.find(&[ACCEPTED_KEYS]) else { return Vec::new() };
         AcceptedKeys::parse(text).unwrap_or_else(|problem| {
+            self.problem(problem);
+            Vec::new()
+        })
+    }
+
+    /// `FERROBASE_THIRD_PARTY_ISSUERS`: other issuers whose tokens count.
+    pub fn third_party_issuers(&mut self) -> Vec<IssuerSetting> {
+        let Some((_, text)) = self.find(&[THIRD_PARTY_ISSUERS]) else { return Vec::new() };
+        IssuerSetting::parse(text).unwrap_or_else(|problem| {
             self.problem(problem);
             Vec::new()
         })

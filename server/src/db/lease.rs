@@ -5,23 +5,29 @@
 //! next holder, and PostgreSQL does no work for abandoned requests.
 
 use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Instant;
 
 use deadpool::managed::Object;
 use tokio::time::timeout;
 
 use super::Client;
 use super::limits::CANCEL;
+use super::line::Line;
 use super::pool::Opener;
 
 /// A connection for exclusive use. Do not hold it across a call to another service.
 pub struct Lease {
     /// Until it is dropped.
     held: Option<Object<Opener>>,
+    since: Instant,
+    /// Learns how long it was held.
+    line: Option<Arc<Line>>,
 }
 
 impl Lease {
-    pub(super) fn new(held: Object<Opener>) -> Self {
-        Self { held: Some(held) }
+    pub(super) fn new(held: Object<Opener>, line: Option<Arc<Line>>) -> Self {
+        Self { held: Some(held), since: Instant::now(), line }
     }
 
     /// Closes the connection instead of giving it back.
@@ -45,6 +51,9 @@ impl Deref for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            line.note_hold(self.since.elapsed());
+        }
         let Some(held) = self.held.take() else { return };
         if held.is_busy() || held.is_closed() {
             return Object::take(held).abandon();

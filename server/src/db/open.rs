@@ -457,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_up_message_is_told_from_others_and_asks_for_replication() {
+    fn a_startup_message_is_recognized_and_requests_replication() {
         let message = b"\0\0\0\x11\0\x03\0\0user\0me\0\0";
         let mut start_up = StartUp { wanted: true, rest: None };
         // A request for encryption comes first.

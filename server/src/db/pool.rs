@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::Runtime;
-use deadpool::managed::{self, Manager, Metrics, PoolError, RecycleError, RecycleResult, Timeouts};
+use deadpool::managed::{
+    self, Manager, Metrics, Object, PoolError, RecycleError, RecycleResult, TimeoutType, Timeouts,
+};
 use tokio::time::timeout;
 use tokio_postgres::Config;
 
 use super::limits::{ACQUIRE, OPEN};
+use super::line::{Line, Who};
 use super::open::{OpenError, open};
 use super::{Client, Lease, PoolFigures, Pulse, Refusal, with_causes};
+use crate::http::context;
 use crate::http::prometheus::Counter;
 
 /// How a pool behaves; defaults are PostgREST's.
@@ -26,6 +30,8 @@ pub struct PoolOptions {
     pub prelude: Option<&'static str>,
     /// Whether connections keep what they have prepared. Behind a transaction pooler they do not, and no prelude is run.
     pub prepare: bool,
+    /// Whether requests are refused at once while a long queue lasts.
+    pub refuses_under_overload: bool,
     /// Shared with another pool on the same server: one connection is enough.
     pub pulse: Option<Pulse>,
 }
@@ -38,6 +44,7 @@ impl Default for PoolOptions {
             application_name: "ferrobase".to_owned(),
             prelude: None,
             prepare: true,
+            refuses_under_overload: false,
             pulse: None,
         }
     }
@@ -78,6 +85,8 @@ impl From<Refusal> for DbError {
 
 /// `Retry-After` in seconds for requests that failed with [`DbError::is_unavailable`].
 pub const RETRY_AFTER: &str = "2";
+/// The same for [`DbError::PoolBusy`].
+pub const RETRY_AFTER_OVERLOAD: &str = "1";
 
 impl DbError {
     /// Whether the database is unreachable, full or overloaded, so that the same request may succeed later.
@@ -119,6 +128,8 @@ pub struct Pool {
     prepare: bool,
     pulse: Pulse,
     timeouts: Arc<Counter>,
+    /// Who waits, where requests may be refused.
+    line: Option<Arc<Line>>,
 }
 
 /// Opens connections for a pool and checks returned ones.
@@ -171,7 +182,7 @@ impl Pool {
     }
 
     fn of(config: Config, options: &PoolOptions, pulse: Pulse) -> Result<Self, DbError> {
-        let PoolOptions { size, acquire_timeout, prelude, prepare, .. } = *options;
+        let PoolOptions { size, acquire_timeout, prelude, prepare, refuses_under_overload, .. } = *options;
         let opener = Opener { config: config.clone(), prelude, prepare, pulse: pulse.clone() };
         let inner = managed::Pool::builder(opener)
             .max_size(size)
@@ -179,7 +190,13 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|e| DbError::Url(e.to_string()))?;
-        Ok(Self { inner, config, acquire_timeout, prepare, pulse, timeouts: Arc::default() })
+        let line = refuses_under_overload.then(|| Arc::new(Line::new(size)));
+        Ok(Self { inner, config, acquire_timeout, prepare, pulse, timeouts: Arc::default(), line })
+    }
+
+    /// See [`PoolOptions::refuses_under_overload`].
+    pub fn refuses_under_overload(&self) -> bool {
+        self.line.is_some()
     }
 
     /// Most connections open at once.
@@ -195,6 +212,7 @@ impl Pool {
             available: status.max_size.saturating_sub(used),
             waiting: status.waiting,
             timeouts: self.timeouts.get(),
+            refused: self.line.as_ref().map_or(0, |line| line.refused()),
         }
     }
 
@@ -213,9 +231,15 @@ impl Pool {
     }
 
     /// Leases a connection for exclusive use until it is dropped.
+    ///
+    /// Errors: [`DbError::PoolBusy`] under lasting overload ([`PoolOptions::refuses_under_overload`]).
     pub async fn lease(&self) -> Result<Lease, DbError> {
-        match self.inner.get().await {
-            Ok(held) => Ok(Lease::new(held)),
+        let got = match &self.line {
+            Some(line) => self.get_in_line(line).await.ok_or(DbError::PoolBusy)?,
+            None => self.inner.get().await,
+        };
+        match got {
+            Ok(held) => Ok(Lease::new(held, self.line.clone())),
             Err(PoolError::Timeout(_)) => {
                 self.timeouts.increment();
                 Err(DbError::PoolTimeout)
@@ -223,6 +247,24 @@ impl Pool {
             Err(PoolError::Backend(error)) => Err(error.into()),
             Err(other) => Err(DbError::Connect(other.to_string())),
         }
+    }
+
+    /// A connection, after waiting in line if none is free; `None` if the request is refused.
+    async fn get_in_line(&self, line: &Line) -> Option<Result<Object<Opener>, PoolError<OpenError>>> {
+        let request = context::current();
+        let at_once = Timeouts { wait: Some(Duration::ZERO), ..self.inner.timeouts() };
+        let mut got = self.inner.timeout_get(&at_once).await;
+        if matches!(got, Err(PoolError::Timeout(TimeoutType::Wait))) {
+            let mut place = line.join(Who::of(request.as_ref()))?;
+            got = tokio::select! {
+                got = self.inner.get() => got,
+                () = place.refused() => return None,
+            };
+        }
+        if let (Some(request), Ok(_)) = (request, &got) {
+            request.admit();
+        }
+        Some(got)
     }
 }
 

@@ -8,8 +8,8 @@ use tokio_postgres::{Column, Error, Row};
 
 use super::Value;
 
-/// A statement with its text: prepared by PostgreSQL, or sent anew each time where a pooler hands connections on between two
-/// transactions and knows nothing of what was prepared on them.
+/// A statement with its text: prepared by PostgreSQL, or sent each time if a pooler passes connections on between
+/// transactions and does not know what was prepared on them.
 #[derive(Clone)]
 pub struct Statement {
     text: Arc<str>,
@@ -67,7 +67,7 @@ impl Ask for Statement {
     }
 }
 
-/// Types that the values of our own statements have, as PostgreSQL is told them where it is not asked for them first.
+/// Types of the values in our own statements, sent with the statement if PostgreSQL is not asked to describe it first.
 const TYPES: [Type; 28] = [
     Type::TEXT,
     Type::INT8,
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_sent_as_what_they_are() {
+    fn values_are_sent_with_their_types() {
         let nothing: Option<i64> = None;
         let params: [Value<'_>; 8] =
             [&"text", &7_i64, &7_i32, &true, &uuid::Uuid::nil(), &chrono::Utc::now(), &serde_json::json!({}), &nothing];

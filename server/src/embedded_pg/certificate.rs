@@ -1,7 +1,7 @@
 //! The certificate of the embedded PostgreSQL: made once per cluster and signed by its own key.
 //!
-//! Whoever asks for encryption gets it (`sslmode=require`, which the Supabase CLI insists on at any address that is not its
-//! own). `sslmode=verify-full` works with `sslrootcert=<data folder>/db/server.crt`.
+//! Encryption is optional (`sslmode=require`, which the Supabase CLI insists on for all but loopback addresses).
+//! `sslmode=verify-full` works with `sslrootcert=<data folder>/db/server.crt`.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,14 +12,14 @@ use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 use super::EmbeddedError;
 use super::account::Account;
 
-/// PostgreSQL's own names for them, in the cluster's folder.
+/// PostgreSQL's default names of the files in the cluster's folder.
 const KEY: &str = "server.key";
 const CERTIFICATE: &str = "server.crt";
 
-/// Whom it names: the server listens on loopback alone.
+/// Its subject names. The server listens on loopback only.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Makes key and certificate where one of them is missing.
+/// Creates key and certificate if one of them is missing.
 pub fn ensure(db: &Path, account: Option<&Account>) -> Result<(), EmbeddedError> {
     let (key_file, certificate_file) = (db.join(KEY), db.join(CERTIFICATE));
     if key_file.exists() && certificate_file.exists() {
@@ -29,11 +29,11 @@ pub fn ensure(db: &Path, account: Option<&Account>) -> Result<(), EmbeddedError>
     let key = KeyPair::generate().map_err(failed)?;
     let mut params = CertificateParams::new(NAMES.map(str::to_owned)).map_err(failed)?;
     params.distinguished_name.push(DnType::CommonName, "Ferrobase's embedded PostgreSQL");
-    // Nobody renews it: whoever trusts it has copied it from here.
+    // It is never renewed, because clients that trust it have copied it.
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(2099, 12, 31);
     let certificate = params.self_signed(&key).map_err(failed)?;
-    // The certificate last: with both there, they belong together.
+    // The certificate is written last: if both exist, they belong together.
     write(&key_file, &key.serialize_pem(), account)?;
     write(&certificate_file, &certificate.pem(), account)
 }

@@ -239,6 +239,45 @@ pub async fn clear_leftovers(db: &Path) -> Result<(), EmbeddedError> {
     }
 }
 
+/// Ends whatever works in `folder` or below it.
+pub async fn end_workers(folder: &Path) {
+    let Ok(folder) = std::fs::canonicalize(folder) else { return };
+    let begun = tokio::time::Instant::now();
+    loop {
+        let found = working_below(&folder);
+        if found.is_empty() || begun.elapsed() > Duration::from_secs(20) {
+            return;
+        }
+        for (pid, is_postgres) in found {
+            // PostgreSQL releases its shared memory if it may.
+            let may = is_postgres && begun.elapsed() < Duration::from_secs(10);
+            signal_all(&[pid], if may { Signal::QUIT } else { Signal::KILL });
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Processes whose working directory is `folder` or below it, and whether they are PostgreSQL's.
+#[cfg(target_os = "linux")]
+fn working_below(folder: &Path) -> Vec<(Pid, bool)> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+        .filter(|pid| *pid != rustix::process::getpid())
+        .filter(|pid| {
+            let cwd = std::fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero()));
+            cwd.is_ok_and(|cwd| cwd.starts_with(folder))
+        })
+        .map(|pid| (pid, program_is_postgres(pid)))
+        .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn working_below(_folder: &Path) -> Vec<(Pid, bool)> {
+    Vec::new()
+}
+
 fn signal_all(pids: &[Pid], signal: Signal) {
     for pid in pids {
         // Already gone is fine.
@@ -311,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_told_by_the_directory_among_their_arguments() {
+    fn processes_are_recognized_by_the_directory_in_their_arguments() {
         let listing = "    1 /sbin/launchd\n  501 /opt/pg/bin/initdb -D /data/my db.partial -U supabase_admin\n\
                        \u{20} 502 /opt/pg/bin/postgres --boot -D /data/my db.partial\n\
                        \u{20} 503 postgres -D /data/my db\n  504 ls /data/my db.partial-2\n";

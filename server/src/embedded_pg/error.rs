@@ -26,13 +26,13 @@ pub enum EmbeddedError {
     )]
     InUse { dir: PathBuf, pid: Option<String> },
     #[error(
-        "port {port} on 127.0.0.1 is taken by another program: stop it, or choose another port with FERROBASE_DB_PORT"
+        "port {port} on 127.0.0.1 is taken by {}: stop it, or choose another port with FERROBASE_DB_PORT",
+        .holder.as_deref().unwrap_or("another program")
     )]
-    PortTaken { port: u16 },
+    PortTaken { port: u16, holder: Option<String> },
     #[error(
-        "the database in {} was made by PostgreSQL {cluster}, these binaries are PostgreSQL {binaries}: set PG_BIN_DIR to \
-         the binaries of version {cluster}, or move that directory away to begin with an empty database",
-        .dir.display()
+        "the database in {} was made by PostgreSQL {cluster}, these binaries are PostgreSQL {binaries}: {}",
+        .dir.display(), other_version(.cluster, .binaries)
     )]
     OtherMajorVersion { dir: PathBuf, cluster: String, binaries: String },
     #[error(
@@ -74,5 +74,17 @@ impl EmbeddedError {
     pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }
+    }
+}
+
+/// What to do about a cluster of another version.
+fn other_version(cluster: &str, binaries: &str) -> String {
+    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+    if number(cluster) < number(binaries) {
+        format!(
+            "'ferrobase upgrade' makes it one of version {binaries}; or set PG_BIN_DIR to the binaries of version {cluster}"
+        )
+    } else {
+        format!("set PG_BIN_DIR to the binaries of version {cluster}")
     }
 }

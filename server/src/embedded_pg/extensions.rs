@@ -1,26 +1,23 @@
-//! Extensions beside those of PostgreSQL itself: ours (`sql/extensions`), compiled ones that were installed beside the
-//! binaries (`tools/pg-extras.sh`) or with another PostgreSQL (`PG_BIN_DIR`), those that a project installs as text (`pg_tle`), and
-//! PostgreSQL's own that only a superuser may create but Supabase gives to everybody.
+//! Extensions in addition to PostgreSQL's own: ours (`sql/extensions`); compiled ones installed beside the binaries
+//! (`tools/pg-extras.sh`) or with another PostgreSQL (`PG_BIN_DIR`); those that a project installs as text (`pg_tle`); and
+//! PostgreSQL's untrusted ones that Supabase allows everybody to create.
 //!
 //! Nothing is written into the package of the binaries: since version 18 PostgreSQL searches further folders for
 //! extensions. They are marked as trusted, so `postgres` can create them, while their objects belong to the
 //! superuser.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rand::Rng;
-use rust_embed::RustEmbed;
 
 use super::account::Account;
 use super::binaries::Binaries;
 use super::{EmbeddedError, short_hash};
+use crate::extensions::{self, extension_of, files};
 
-#[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../sql/extensions"]
-struct Ours;
-
-/// PostgreSQL's own, and others', that are not trusted and that Supabase lets its `postgres` create.
-const TRUSTED_TOO: [&str; 35] = [
+/// Untrusted extensions of PostgreSQL and others that Supabase allows its `postgres` to create.
+const TRUSTED_TOO: [&str; 34] = [
     "address_standardizer",
     "address_standardizer_data_us",
     "autoinc",
@@ -33,6 +30,7 @@ const TRUSTED_TOO: [&str; 35] = [
     "moddatetime",
     "pg_buffercache",
     "pg_hashids",
+    "pg_partman",
     "pg_prewarm",
     "pg_stat_statements",
     "pg_walinspect",
@@ -51,27 +49,17 @@ const TRUSTED_TOO: [&str; 35] = [
     "refint",
     "rum",
     "sslinfo",
-    "timescaledb",
     "vector",
-    "wrappers",
     "xml2",
     "plv8",
 ];
 
-/// Those of ours that only stand for the real ones: where the server's own package has these, they are used.
-const SURFACES: [&str; 6] = ["http", "hypopg", "index_advisor", "pg_graphql", "pg_jsonschema", "plpgsql_check"];
+/// Our stand-ins for real extensions, which are used instead if the server's package has them.
+const SURFACES: [&str; 8] =
+    ["http", "hypopg", "index_advisor", "pg_graphql", "pg_jsonschema", "plpgsql_check", "timescaledb", "wrappers"];
 
-/// The folder of a cluster that holds what `pgtle.install_extension` has written; in it `extension/`.
+/// The cluster's folder of extensions written by `pgtle.install_extension`, in its subfolder `extension/`.
 const TEXTS: &str = "tle";
-
-/// Our own extensions' files, with their names.
-pub fn each_file(mut with: impl FnMut(&str, &[u8])) {
-    for name in Ours::iter() {
-        if let Some(file) = Ours::get(&name) {
-            with(&name, &file.data);
-        }
-    }
-}
 
 /// Writes the folder of extensions below `root` and returns the settings that make PostgreSQL use it; none before
 /// version 18.
@@ -91,11 +79,20 @@ pub fn prepare(
         std::fs::create_dir_all(dir).map_err(EmbeddedError::io("cannot create", dir))?;
         open_to_all(dir, 0o755)?;
     }
-    for name in Ours::iter() {
-        if let Some(file) = Ours::get(&name) {
-            write(&scripts.join(name.as_ref()), &file.data)?;
+    let is_installed = |name: &str| {
+        let control = format!("extension/{}.control", extension_of(name));
+        binaries.extensions().is_some_and(|installed| installed.join(control).is_file())
+    };
+    for (name, data) in files() {
+        let path = scripts.join(name.as_ref());
+        if is_installed(&name) {
+            // A version of ours would stand beside the real ones.
+            let _ = std::fs::remove_file(path);
+        } else {
+            write(&path, &data)?;
         }
     }
+    remove_former(&scripts, is_installed)?;
     let texts = db.join(TEXTS);
     for dir in [&texts, &texts.join("extension")] {
         std::fs::create_dir_all(dir).map_err(EmbeddedError::io("cannot create", dir))?;
@@ -119,23 +116,61 @@ pub fn prepare(
         }
     }
     Ok(vec![
-        // Nothing that a project installs takes the place of another extension.
+        // An extension installed by a project must never replace another one.
         ("extension_control_path".to_owned(), format!("{}:$system:{}", folder.display(), texts.display())),
         ("dynamic_library_path".to_owned(), format!("{}:$libdir", libraries.display())),
     ])
 }
 
+/// Removes the scripts of ours that an older server wrote: PostgreSQL would offer their versions too.
+fn remove_former(scripts: &Path, is_installed: impl Fn(&str) -> bool) -> Result<(), EmbeddedError> {
+    let ours: BTreeSet<String> = extensions::names().collect();
+    let entries = std::fs::read_dir(scripts).map_err(EmbeddedError::io("cannot read", scripts))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.contains("--")
+            && ours.contains(extension_of(&name))
+            && !extensions::has_file(&name)
+            && !is_installed(&name)
+        {
+            // Another server of this folder may have been faster.
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+    Ok(())
+}
+
+/// The names of all extensions that a server of these binaries can create: PostgreSQL's own, ours, compiled ones beside the
+/// binaries, and what is installed as text in the cluster `db`.
+pub fn available(binaries: &Binaries, major: &str, db: &Path) -> BTreeSet<String> {
+    let mut folders = stock_folders(binaries, major);
+    folders.extend(binaries.extensions().map(|folder| folder.join("extension")));
+    folders.push(db.join(TEXTS).join("extension"));
+    let in_folders = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let in_folders = in_folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: BTreeSet<String> =
+        in_folders.filter_map(|name| name.strip_suffix(".control").map(str::to_owned)).collect();
+    if major.parse::<u32>().unwrap_or(0) >= 18 {
+        names.extend(extensions::names());
+    }
+    names
+}
+
 /// The folder and the text of the control file of an extension that came with the server.
 fn stock_control(binaries: &Binaries, major: &str, name: &str) -> Option<(PathBuf, String)> {
-    let share = binaries.dir.parent()?.join("share");
-    // Debian's `/usr/lib/postgresql/18/bin` goes with `/usr/share/postgresql/18`.
-    let debian =
-        binaries.dir.ancestors().nth(4).map(|root| root.join("share/postgresql").join(major).join("extension"));
-    let places = [Some(share.join("postgresql/extension")), Some(share.join("extension")), debian];
-    places.into_iter().flatten().find_map(|place| {
+    stock_folders(binaries, major).into_iter().find_map(|place| {
         let text = std::fs::read_to_string(place.join(format!("{name}.control"))).ok()?;
         Some((place, text))
     })
+}
+
+/// Where the extensions that came with the server may lie.
+fn stock_folders(binaries: &Binaries, major: &str) -> Vec<PathBuf> {
+    let share = binaries.dir.parent().map(|parent| parent.join("share"));
+    let own = share.iter().flat_map(|share| [share.join("postgresql/extension"), share.join("extension")]);
+    // Debian's `/usr/lib/postgresql/18/bin` goes with `/usr/share/postgresql/18`.
+    let debian = binaries.dir.ancestors().nth(4);
+    own.chain(debian.map(|root| root.join("share/postgresql").join(major).join("extension"))).collect()
 }
 
 /// Does not rewrite an identical file, because another process may be reading it.

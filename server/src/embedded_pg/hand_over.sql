@@ -16,7 +16,7 @@ begin
     with spaces as (
       select oid, nspname from pg_catalog.pg_namespace
       where nspname !~ '^pg_' and nspname not in (
-        'information_schema', 'auth', 'storage', 'realtime', '_realtime', 'ferrobase', 'extensions', 'graphql',
+        'information_schema', 'auth', 'storage', 'realtime', '_realtime', '_supavisor', 'ferrobase', 'extensions', 'graphql',
         'graphql_public', 'vault', 'net', 'cron', 'pgmq', 'supabase_functions')
     ),
     owned as (

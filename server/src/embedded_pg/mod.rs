@@ -15,6 +15,7 @@ mod certificate;
 mod cluster;
 mod error;
 mod extensions;
+mod holder;
 mod process;
 mod roles;
 mod seed;
@@ -27,10 +28,12 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+pub use crate::extensions::each_file as each_extension_file;
 pub use account::Account;
 pub use binaries::Binaries;
 pub use error::EmbeddedError;
-pub use extensions::each_file as each_extension_file;
+pub use extensions::available as available_extensions;
+pub use holder::holder_of;
 use process::{Launch, Supervised};
 pub use roles::Passwords;
 use roles::Roles;
@@ -41,27 +44,27 @@ pub use site::Site;
 const OWNER: &str = "postgres";
 const PASSWORD: &str = "postgres";
 
-/// Flag of `open` that refuses a symbolic link in the place of the file.
+/// Flag of `open` that refuses symbolic links.
 const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
-/// Where go the binaries and the cluster that PostgreSQL's user cannot reach in their own places.
+/// Where binaries and cluster are moved if PostgreSQL's user cannot reach them.
 const MOVED_TO: &str = "/var/lib/ferrobase";
 
-/// In the data root: the next start with private passwords makes new ones.
+/// File in the data root that makes the next start with private passwords create new ones.
 const NEW_PASSWORDS: &str = "new-passwords";
 
-/// Before this a start is not called a failure.
-const START_PATIENCE: Duration = Duration::from_secs(600);
+/// How long PostgreSQL may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Longest path of a Unix socket that every platform takes, in bytes.
+/// The longest path of a Unix socket that all platforms allow, in bytes.
 const SOCKET_PATH_MAX: usize = 100;
 
 /// Where and how to run the embedded PostgreSQL.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
-    /// Holds `db/` (the cluster), `run/` (its socket) and `postgres.log`; made if absent.
+    /// Contains `db/` (the cluster), `run/` (its socket) and `postgres.log`; created if absent.
     pub data_root: PathBuf,
-    /// TCP port on 127.0.0.1; 0 takes a free one.
+    /// TCP port on 127.0.0.1; 0 chooses a free one.
     pub port: u16,
     /// Directory of `initdb` and `postgres`; `None` looks for the npm package.
     pub bin_dir: Option<PathBuf>,
@@ -70,7 +73,7 @@ pub struct EmbeddedOptions {
     /// How the superuser and the owner log in.
     pub passwords: Passwords,
     /// How long a start may take; recovery may have gigabytes of log to replay.
-    pub patience: Duration,
+    pub start_timeout: Duration,
 }
 
 impl Default for EmbeddedOptions {
@@ -81,18 +84,18 @@ impl Default for EmbeddedOptions {
             bin_dir: None,
             settings: Vec::new(),
             passwords: Passwords::WellKnown,
-            patience: START_PATIENCE,
+            start_timeout: START_TIMEOUT,
         }
     }
 }
 
-/// A running PostgreSQL. Call [`stop`](Self::stop) to end it in order; dropping it asks it to shut down without
-/// waiting, and after a `kill -9` of this process the next start takes care of it.
+/// A running PostgreSQL. Call [`stop`](Self::stop) to end it in order. Dropping it asks it to shut down without waiting;
+/// after a `kill -9` of this process, the next start cleans up.
 #[derive(Debug)]
 pub struct EmbeddedPostgres {
     /// `postgresql://postgres:<password>@127.0.0.1:<port>/postgres`: the owner of the database, who runs migrations.
     pub url: String,
-    /// Logs in as `supabase_admin`, the superuser, to whom the platform belongs.
+    /// Logs in as `supabase_admin`, the superuser, who owns the platform.
     pub admin_url: String,
     pub port: u16,
     /// Directory of the cluster's files.
@@ -100,13 +103,15 @@ pub struct EmbeddedPostgres {
     /// Set when the cluster had to move out of the data root, because the unprivileged user that runs PostgreSQL
     /// cannot reach it.
     pub relocated: Option<PathBuf>,
+    /// Where PostgreSQL's socket lies. Only its user can enter it.
+    pub socket_dir: PathBuf,
     supervised: Supervised,
-    /// Held as long as we live; the kernel lets go of it even on `kill -9`.
+    /// Held as long as this process lives; the kernel releases it even on `kill -9`.
     _lock: std::fs::File,
 }
 
 impl EmbeddedPostgres {
-    /// Creates the cluster if needed, recovers it if it crashed, and waits until it takes connections.
+    /// Creates the cluster if needed, recovers it if it crashed, and waits until it accepts connections.
     pub async fn start(options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
         let requested = prepare_directory(&options.data_root)?;
         let found = Binaries::find(options.bin_dir.as_deref())?;
@@ -122,16 +127,17 @@ impl EmbeddedPostgres {
         let mut settings = extensions::prepare(&place.root, &place.binaries, &place.major, &db, account)?;
         settings.extend(options.settings.iter().cloned());
         let port = free_port(options.port)?;
+        let socket_dir = socket_dir(&place.root, port, account)?;
         let launch = Launch {
             program: place.binaries.dir.join("postgres"),
             db: db.clone(),
-            socket_dir: socket_dir(&place.root, port, account)?,
+            socket_dir: socket_dir.clone(),
             log: place.root.join("postgres.log"),
             port,
             account: place.account.clone(),
             offers_encryption: true,
             settings,
-            patience: options.patience,
+            start_timeout: options.start_timeout,
         };
         let mut supervised = Supervised::start(launch).await?;
         let anew = requested.join(NEW_PASSWORDS);
@@ -153,18 +159,19 @@ impl EmbeddedPostgres {
             admin_url,
             port,
             cluster: db,
+            socket_dir,
             relocated: (place.root != requested).then_some(place.root),
             supervised,
             _lock: lock,
         })
     }
 
-    /// As whom PostgreSQL runs, where that is not ourselves.
+    /// The account that PostgreSQL runs as, if not our own.
     pub fn account(&self) -> Option<&Account> {
         self.supervised.account()
     }
 
-    /// Lets `account` write PostgreSQL's log, as whom this process will start it again should it end.
+    /// Lets `account` write PostgreSQL's log, because this process will restart PostgreSQL as that account.
     pub fn hand_over_log(&self, account: &Account) -> Result<(), EmbeddedError> {
         account.own(self.supervised.log())
     }
@@ -173,7 +180,7 @@ impl EmbeddedPostgres {
         Logins { url: self.url.clone(), admin_url: self.admin_url.clone() }.unencrypted()
     }
 
-    /// Lets go of PostgreSQL without ending it, as a `kill -9` of this process would. For tests of the next start.
+    /// Releases PostgreSQL without ending it, like a `kill -9` of this process. For tests of the next start.
     pub fn abandon(mut self) {
         self.supervised.abandon();
     }
@@ -183,7 +190,7 @@ impl EmbeddedPostgres {
         self.supervised.stop().await;
     }
 
-    /// Ends PostgreSQL at once and leaves a cluster that nobody is going to need.
+    /// Ends PostgreSQL at once, for a cluster that is no longer needed.
     pub async fn discard(mut self) {
         self.supervised.discard().await;
     }
@@ -194,8 +201,8 @@ fn login(user: &str, password: &str, port: u16, database: &str) -> String {
     format!("postgresql://{user}:{password}@127.0.0.1:{port}/{database}")
 }
 
-/// How a database is reached: as its owner, who runs a project's migrations, and as the superuser to whom the platform
-/// belongs. Of a database that somebody else runs both are the one that we were given.
+/// The logins of a database: its owner, who runs a project's migrations, and the superuser, who owns the platform. For an
+/// external database, both are the given login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logins {
     pub url: String,
@@ -203,25 +210,25 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// For ourselves on the embedded PostgreSQL, which offers encryption: on loopback it only costs time.
+    /// For our own connections to the embedded PostgreSQL. On loopback, encryption only costs time.
     fn unencrypted(self) -> Self {
         let plain = |url: String| format!("{url}?sslmode=disable");
         Self { url: plain(self.url), admin_url: plain(self.admin_url) }
     }
 }
 
-/// The logins of the cluster below `root` while another process runs it ([`EmbeddedError::InUse`] names `root`);
-/// `None` while that still starts.
+/// The logins of the cluster below `root` while another process runs it ([`EmbeddedError::InUse`] names `root`); `None`
+/// while it is still starting.
 pub fn logins_of_running(root: &Path) -> Option<Logins> {
     let pid_file = std::fs::read_to_string(root.join("db/postmaster.pid")).ok()?;
-    // Process, data directory, start time, port; the last line begins when it takes connections.
+    // Process, data directory, start time, port; the last line is written once it accepts connections.
     let lines: Vec<&str> = pid_file.lines().map(str::trim).collect();
     let port = lines.get(3)?.parse().ok()?;
     let is_ready = lines.get(7).is_some_and(|state| *state == "ready");
     is_ready.then(|| Roles::of(root).logins(port).unencrypted())
 }
 
-/// What a start has settled on.
+/// The locations chosen by a start.
 struct Place {
     root: PathBuf,
     binaries: Binaries,
@@ -230,26 +237,26 @@ struct Place {
 }
 
 impl Place {
-    /// The data root itself where PostgreSQL's user can enter it, else a directory it owns.
+    /// The data root itself if PostgreSQL's user can enter it, otherwise a directory that it owns.
     async fn choose(data_root: &Path, binaries: Binaries) -> Result<Self, EmbeddedError> {
         let account = Account::to_drop_to(&data_root.join("db"))?;
         let tried = binaries.major_version(account.as_ref(), data_root).await;
         let (major, account) = match (tried, account) {
             (Ok(major), account) => return Ok(Self { root: data_root.to_owned(), binaries, major, account }),
             (Err(error), None) => return Err(error),
-            // As root the same binaries must at least run from anywhere, else the fault is theirs.
+            // As root, the same binaries must at least run from another directory; otherwise the binaries are the problem.
             (Err(_), Some(account)) => (binaries.major_version(None, Path::new("/")).await?, account),
         };
         if !Path::new(MOVED_TO).exists() {
             std::fs::create_dir_all(MOVED_TO).map_err(EmbeddedError::io("cannot create", MOVED_TO))?;
-            // Made under a private umask it would be closed to that user again.
+            // Created under a private umask, it would be closed to that user again.
             let open = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(MOVED_TO, open).map_err(EmbeddedError::io("cannot open", MOVED_TO))?;
         }
         let dir = binaries.dir.clone();
         let binaries = binaries.copied_into(Path::new(MOVED_TO))?;
         let root = Path::new(MOVED_TO).join(short_hash(data_root.as_os_str().as_encoded_bytes()));
-        // A cluster that once had to move is found where it went.
+        // A cluster that was moved once is found at its new place.
         if !root.join("db").exists() && binaries.major_version(Some(&account), data_root).await.is_ok() {
             return Ok(Self { root: data_root.to_owned(), binaries, major, account: Some(account) });
         }
@@ -265,14 +272,14 @@ impl Place {
     }
 }
 
-/// Has the next start with private passwords make new ones: those of a running server stay until then, because it opens
-/// connections by them.
+/// Makes the next start with private passwords create new ones. A running server keeps its passwords until then, because it
+/// opens connections with them.
 pub fn change_passwords_at_next_start(data_root: &Path) -> Result<(), EmbeddedError> {
     let file = data_root.join(NEW_PASSWORDS);
     std::fs::write(&file, "").map_err(EmbeddedError::io("cannot write", &file))
 }
 
-/// Removes the cluster of a data root that no server runs, wherever it lies.
+/// Removes the cluster of a data root, wherever it is. No server may run it.
 pub fn delete_cluster(data_root: &Path) -> Result<(), EmbeddedError> {
     let Ok(requested) = std::fs::canonicalize(data_root) else { return Ok(()) };
     for root in places(&requested) {
@@ -285,13 +292,29 @@ pub fn delete_cluster(data_root: &Path) -> Result<(), EmbeddedError> {
     Ok(())
 }
 
-/// Ends what a killed server has left running on the cluster below `root`.
+/// Ends processes that a killed server has left running on the cluster below `root`.
 pub async fn end_leftovers(root: &Path) -> Result<(), EmbeddedError> {
     cluster::clear_leftovers(&root.join("db")).await
 }
 
-/// Copies a stopped cluster, or any folder, to where there is none yet: with owners and modes, which PostgreSQL asks for.
-/// Copies share their blocks where the file system can do that.
+/// Ends whatever works in `folder` or below it, as a killed command may have left it. Only where there is `/proc`.
+pub async fn end_workers(folder: &Path) {
+    cluster::end_workers(folder).await;
+}
+
+/// The major version that made the cluster in `db`; `None` if there is no cluster.
+pub fn version_of(db: &Path) -> Option<String> {
+    std::fs::read_to_string(db.join("PG_VERSION")).ok().map(|text| text.trim().to_owned())
+}
+
+/// The folder of the cluster of a data root, wherever it lies; `None` if there is none.
+pub fn cluster_of(data_root: &Path) -> Option<PathBuf> {
+    let requested = std::fs::canonicalize(data_root).ok()?;
+    places(&requested).into_iter().map(|root| root.join("db")).find(|db| db.join("PG_VERSION").is_file())
+}
+
+/// Copies a stopped cluster, or any folder, to a new place, keeping the owners and modes that PostgreSQL requires. Copies
+/// share their blocks if the file system supports it.
 pub fn copy_folder(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
     let metadata = std::fs::metadata(from).map_err(EmbeddedError::io("cannot read", from))?;
     let mut builder = std::fs::DirBuilder::new();
@@ -310,7 +333,7 @@ pub fn copy_folder(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
     keep_owner(from, to)
 }
 
-/// Only root can give files away; everybody else's copies are their own anyway.
+/// Only root can change owners. The copies of other users belong to them anyway.
 fn keep_owner(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -320,13 +343,13 @@ fn keep_owner(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
         .map_err(EmbeddedError::io("cannot hand over", to))
 }
 
-/// The logins of the running cluster of a data root, wherever it lies.
+/// The logins of the running cluster of a data root, wherever it is.
 pub fn logins_of(data_root: &Path) -> Option<Logins> {
     let requested = std::fs::canonicalize(data_root).ok()?;
     places(&requested).iter().find_map(|root| logins_of_running(root))
 }
 
-/// Where the cluster of a data root may be.
+/// The possible places of a data root's cluster.
 fn places(data_root: &Path) -> [PathBuf; 2] {
     [data_root.to_owned(), Path::new(MOVED_TO).join(short_hash(data_root.as_os_str().as_encoded_bytes()))]
 }
@@ -335,12 +358,12 @@ fn short_hash(of: &[u8]) -> String {
     hex::encode(&Sha256::digest(of)[..6])
 }
 
-/// Makes the data root where there is none, and closes it to everybody who has no part in it.
+/// Creates the data root if needed, and closes it to other users.
 fn prepare_directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(EmbeddedError::io("cannot create", parent))?;
     }
-    // Root's is closed below: PostgreSQL's user has to pass through.
+    // Root's folder is closed below: PostgreSQL's user has to be able to enter it.
     let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
     match std::fs::DirBuilder::new().mode(mode).create(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists || !path.is_dir() => {
@@ -353,8 +376,8 @@ fn prepare_directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
     Ok(path)
 }
 
-/// Leaves a data root of ours open to nobody else: 0700, and as root 0710 with the group of PostgreSQL's user where that
-/// could pass before. A folder of somebody else's is theirs to close.
+/// Closes our own data root to others: mode 0700, or as root 0710 with the group of PostgreSQL's user if that user could
+/// enter it before. A folder that belongs to another user is not changed.
 fn close(root: &Path) -> Result<(), EmbeddedError> {
     let metadata = std::fs::metadata(root).map_err(EmbeddedError::io("cannot enter", root))?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
@@ -362,7 +385,7 @@ fn close(root: &Path) -> Result<(), EmbeddedError> {
     }
     let mode = metadata.mode() & 0o7777;
     let (mut group, mut closed) = (metadata.gid(), mode & !0o077);
-    // Whoever has no user for PostgreSQL is told so a little later.
+    // A missing user for PostgreSQL is reported later.
     if let Ok(Some(account)) = Account::to_drop_to(&root.join("db")) {
         let shift = if metadata.gid() == account.gid { 3 } else { 0 };
         if mode >> shift & 1 == 1 {
@@ -381,7 +404,7 @@ fn close(root: &Path) -> Result<(), EmbeddedError> {
     closing().map_err(EmbeddedError::io("cannot close", root))
 }
 
-/// Takes the lock of this data root, or names the process that holds it.
+/// Locks this data root, or names the process that holds the lock.
 fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
     use std::io::{Read, Seek, Write};
     let path = root.join("embedded.lock");
@@ -405,21 +428,21 @@ fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
         }
         Err(e) => return Err(io(e.into())),
     }
-    // Who holds it is told to others on a best effort: on a full disk there are better messages than this one.
+    // The process id is best effort: on a full disk there are better messages than this one.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
     Ok(file)
 }
 
-/// `port` if nobody listens there, or any free one for 0.
+/// `port` if it is free; for 0, any free one.
 fn free_port(port: u16) -> Result<u16, EmbeddedError> {
     let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => EmbeddedError::PortTaken { port },
+        std::io::ErrorKind::AddrInUse => EmbeddedError::PortTaken { port, holder: holder_of(port) },
         _ => EmbeddedError::io("cannot listen on", format!("127.0.0.1:{port}"))(error),
     })?;
     Ok(listener.local_addr().map_or(port, |address| address.port()))
 }
 
-/// `<root>/run`, or a directory in `/tmp` where that path would be too long for a socket.
+/// `<root>/run`, or a directory in `/tmp` if that path would be too long for a socket.
 fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathBuf, EmbeddedError> {
     let mut dir = root.join("run");
     if dir.as_os_str().len() + format!("/.s.PGSQL.{port}.lock").len() > SOCKET_PATH_MAX {
@@ -427,7 +450,7 @@ fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathB
     }
     match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-            // `/tmp` is everybody's: a directory or link that another user has put there is not ours to use.
+            // Everybody can write to `/tmp`: never use a directory or link that another user has created there.
             let us = rustix::process::geteuid().as_raw();
             let owners = [us, account.map_or(us, |account| account.uid)];
             if !std::fs::symlink_metadata(&dir).is_ok_and(|m| m.is_dir() && owners.contains(&m.uid())) {
@@ -440,8 +463,51 @@ fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathB
     if let Some(account) = account {
         account.own(&dir)?;
     }
-    // Older servers left it open.
+    // Older servers created it with open permissions.
     let closed = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(&dir, closed).map_err(EmbeddedError::io("cannot close", &dir))?;
     Ok(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `just db-reset` for somebody whose server, started as root, had to move the cluster.
+    #[test]
+    fn the_reset_removes_the_cluster_from_both_places_and_nothing_beside_it() {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|dir| dir.join("tools/db-reset.sh"));
+        let script = script.into_iter().find(|file| file.exists()).expect("tools/db-reset.sh");
+        let text = std::fs::read_to_string(&script).expect("the script");
+        assert!(
+            text.contains(&format!("${{FERROBASE_MOVED_TO:-{MOVED_TO}}}")),
+            "the script looks elsewhere than the server"
+        );
+
+        let house = tempfile::tempdir().expect("a folder");
+        let house = std::fs::canonicalize(house.path()).expect("the folder");
+        let (data, moved_to) = (house.join("data"), house.join("moved"));
+        let moved = places(&data)[1].file_name().map(|name| moved_to.join(name)).expect("a name");
+        let neighbour = moved_to.join("0123456789ab");
+        for dir in [&data.join("db"), &data.join("files"), &moved.join("db"), &neighbour.join("db")] {
+            std::fs::create_dir_all(dir).expect("a folder");
+            std::fs::write(dir.join("PG_VERSION"), "18").expect("a file");
+        }
+        // once as the absolute path, once as the relative one that the development server is given
+        let linked = house.join("linked");
+        std::os::unix::fs::symlink(&data, &linked).expect("a link");
+        for named in [&data, &linked] {
+            std::fs::create_dir_all(moved.join("db")).expect("a folder");
+            let status = std::process::Command::new(&script)
+                .env("FERROBASE_DATA_DIR", named)
+                .env("FERROBASE_MOVED_TO", &moved_to)
+                .status()
+                .expect("the script runs");
+            assert!(status.success(), "{status}");
+            assert!(!moved.exists(), "what the server had moved is still there");
+        }
+        assert!(!data.join("db").exists());
+        assert!(data.join("files/PG_VERSION").exists(), "files, keys and passwords stay");
+        assert!(neighbour.join("db/PG_VERSION").exists(), "another data folder's cluster stays");
+    }
 }

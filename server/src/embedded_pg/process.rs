@@ -14,13 +14,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::account::{Account, command};
-use super::{EmbeddedError, cluster, roles};
+use super::{EmbeddedError, cluster, holder_of, roles};
 
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// A log larger than this is renamed to `postgres.log.1` at the next start.
 const LOG_MAX_BYTES: u64 = 16 << 20;
 
-/// What PostgreSQL says to `ssl=on` where it was built without OpenSSL.
+/// PostgreSQL's message about `ssl=on` if it was built without OpenSSL.
 const WITHOUT_TLS: &str = "SSL is not supported by this build";
 
 /// Everything a start of the postmaster needs.
@@ -32,11 +32,11 @@ pub struct Launch {
     pub log: PathBuf,
     pub port: u16,
     pub account: Option<Account>,
-    /// With the certificate in the cluster's folder.
+    /// Whether it offers encryption, with the certificate in the cluster's folder.
     pub offers_encryption: bool,
     pub settings: Vec<(String, String)>,
-    /// Crash recovery may have gigabytes of log to replay; before this long it is not called a failure.
-    pub patience: Duration,
+    /// How long a start may take; crash recovery may have gigabytes of WAL to replay.
+    pub start_timeout: Duration,
 }
 
 /// A postmaster that does not accept connections yet. Ended if dropped.
@@ -73,7 +73,7 @@ impl Supervised {
         rotate(&launch.log);
         let pid = Arc::new(AtomicI32::new(0));
         let child = match launch.run(&pid).await {
-            // Binaries of somebody else's.
+            // `PG_BIN_DIR` may name binaries without TLS.
             Err(EmbeddedError::Start { reason, .. }) if launch.offers_encryption && reason.contains(WITHOUT_TLS) => {
                 tracing::warn!("these PostgreSQL binaries were built without TLS: connections are not encrypted");
                 launch.offers_encryption = false;
@@ -87,7 +87,7 @@ impl Supervised {
         Ok(Self { pid, stop: Some(stop), watcher: Some(watcher), account, log })
     }
 
-    /// As whom it runs, where that is not ourselves.
+    /// The account that it runs as, if not our own.
     pub fn account(&self) -> Option<&Account> {
         self.account.as_ref()
     }
@@ -287,7 +287,7 @@ impl Launch {
             }
             match roles::answers(self.port).await {
                 Ok(()) => return Ok(()),
-                Err(_) if begun.elapsed() < self.patience => {}
+                Err(_) if begun.elapsed() < self.start_timeout => {}
                 Err(error) => {
                     return Err(EmbeddedError::Start { reason: error.to_string(), log: self.log.clone() });
                 }
@@ -309,7 +309,7 @@ impl Launch {
             return cluster::disk_full(&self.db, 48);
         }
         if text.contains("Address already in use") {
-            return EmbeddedError::PortTaken { port: self.port };
+            return EmbeddedError::PortTaken { port: self.port, holder: holder_of(self.port) };
         }
         EmbeddedError::Start { reason: cluster::telling_line(&text), log: self.log.clone() }
     }

@@ -34,6 +34,8 @@ pub enum Passwords {
     Private,
     /// Unchanged.
     Keep,
+    /// Unchanged, and roles of older clusters stay as they are, too: for looking.
+    Look,
 }
 
 /// The two roles of the cluster below a data root.
@@ -74,6 +76,9 @@ impl Roles {
     /// `anew` gives them new passwords where private ones are wanted.
     pub async fn settle(&self, port: u16, wanted: Passwords, anew: bool, db: &Path) -> Result<Logins, EmbeddedError> {
         let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
+        if wanted == Passwords::Look {
+            return self.as_they_are(port, db).await;
+        }
         let (client, password) = match self.admin.find(port).await.map_err(failed)? {
             Some(found) => found,
             None => {
@@ -91,6 +96,22 @@ impl Roles {
         };
         let password = self.owner.change(&client, password, (wanted, anew), db).await?;
         Ok(Logins { url: login(OWNER, &password, port, "postgres"), admin_url })
+    }
+}
+
+impl Roles {
+    /// The logins of a cluster that nothing is changed in: an older one has no superuser but its owner.
+    async fn as_they_are(&self, port: u16, db: &Path) -> Result<Logins, EmbeddedError> {
+        let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
+        let admin = self.admin.find(port).await.map_err(failed)?.map(|(_, password)| (self.admin.name, password));
+        let owner = self.owner.find(port).await.map_err(failed)?.map(|(_, password)| (self.owner.name, password));
+        let url = |found: &(&str, String)| login(found.0, &found.1, port, "postgres");
+        match (admin, owner) {
+            (None, None) => Err(EmbeddedError::Password { dir: db.to_owned() }),
+            (Some(admin), None) => Ok(Logins { url: url(&admin), admin_url: url(&admin) }),
+            (None, Some(owner)) => Ok(Logins { url: url(&owner), admin_url: url(&owner) }),
+            (Some(admin), Some(owner)) => Ok(Logins { url: url(&owner), admin_url: url(&admin) }),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! What can go wrong with a function call and how it looks.
+//! Errors of function calls and their rendering.
 //!
-//! Faults of the relay (no such function, a bad token, no database) carry `x-relay-error: true`; faults that the function
-//! raised are its own answers, `{code, message, details, hint}`.
+//! Errors of the relay (no such function, invalid token, no database) have `x-relay-error: true`. Errors that the function raised
+//! are its own answers, `{code, message, details, hint}`.
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
@@ -21,7 +21,7 @@ pub(super) enum FunctionError {
     TooLarge,
     #[error("a body of type {0} is not taken; send JSON or text")]
     Type(String),
-    /// An error that the function raised or ran into, with the role that called it.
+    /// An error raised in the function, with the role that called it.
     #[error("the function failed: {0}")]
     Raised(tokio_postgres::Error, String),
     #[error(transparent)]
@@ -40,7 +40,7 @@ impl FunctionError {
     }
 }
 
-/// The status of an error with this SQLSTATE. `PTnnn` names its own, that of an error; a mistake of the caller is a 4xx.
+/// The HTTP status for a SQLSTATE. `PTnnn` names an error status directly; the caller's mistakes are 4xx.
 fn status_of(sqlstate: &str, role: &str) -> StatusCode {
     let named = sqlstate.strip_prefix("PT").and_then(|n| n.parse().ok()).and_then(|n| StatusCode::from_u16(n).ok());
     let named = named.filter(|status| status.is_client_error() || status.is_server_error());
@@ -50,7 +50,7 @@ fn status_of(sqlstate: &str, role: &str) -> StatusCode {
         (None, "42501") => StatusCode::FORBIDDEN,
         (None, "23503" | "23505") => StatusCode::CONFLICT,
         (None, "57014") => StatusCode::GATEWAY_TIMEOUT,
-        // JSON that nests deeper than PostgreSQL follows.
+        // JSON nested deeper than PostgreSQL's stack allows.
         (None, "54001") => StatusCode::BAD_REQUEST,
         (None, code) if code == "P0001" || code.starts_with("22") || code.starts_with("23") => StatusCode::BAD_REQUEST,
         (None, _) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -95,7 +95,9 @@ impl ResponseError for FunctionError {
                 }
             },
             Self::Database(error) => {
-                tracing::error!(%error, "a function call failed on the way to the database");
+                if !matches!(error, DbError::PoolBusy) {
+                    tracing::error!(%error, "a function call failed on the way to the database");
+                }
                 if error.is_unavailable() {
                     response.insert_header((header::RETRY_AFTER, RETRY_AFTER));
                 }

@@ -28,39 +28,39 @@ use crate::jwt::caller::Caller;
 pub use edge::{Edge, EdgeConfig, PlatformValues};
 use error::FunctionError;
 
-/// Largest body a function takes, bytes.
+/// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 6 * 1024 * 1024;
-/// Most of a larger one that is read nevertheless, bytes.
+/// How much of a larger body is read and discarded, in bytes.
 const MOST_READ: usize = 8 * MAX_BODY;
 
-/// How long a call waits while others run, as for a connection.
+/// How long a call waits for a slot, the same as for a connection.
 const TURN_WAIT: Duration = Duration::from_secs(10);
 
-/// What the handler needs. Cheap to clone.
+/// The state of the handler. Cheap to clone.
 #[derive(Clone)]
 pub struct Functions {
     db: Pool,
     tokens: Bearer,
     edge: Option<Edge>,
-    /// Whoever else uses the connections finds some left, however long functions take.
+    /// Limits how many connections functions use, so that others find some free.
     turns: Arc<Semaphore>,
 }
 
 impl Functions {
-    /// `db` logs in as the authenticator.
+    /// `db` must log in as the authenticator.
     pub fn new(db: Pool, tokens: Bearer, edge: Option<Edge>) -> Self {
         let turns = Arc::new(Semaphore::new(Self::most_at_once(db.max_size())));
         Self { db, tokens, edge, turns }
     }
 
-    /// Lets the edge functions forget what they know of the database.
+    /// Makes the edge functions start with fresh processes after the database was replaced.
     pub fn renew(&self) {
         if let Some(edge) = &self.edge {
             edge.renew();
         }
     }
 
-    /// How many of the pool's connections functions may hold: three quarters, and not the last one.
+    /// How many of the pool's connections functions may hold: three quarters, always leaving one.
     fn most_at_once(connections: usize) -> usize {
         (connections * 3 / 4).min(connections.saturating_sub(1)).max(1)
     }
@@ -72,7 +72,7 @@ impl Functions {
         }
     }
 
-    /// The edge functions, unless a PostgreSQL function has this name: those come first.
+    /// The edge functions, unless a PostgreSQL function with this name exists, which takes precedence.
     async fn edge_for(&self, name: &str) -> Result<Option<&Edge>, DbError> {
         let Some(edge) = self.edge.as_ref().filter(|edge| edge.has(name)) else { return Ok(None) };
         let connection = self.db.lease().await?;
@@ -83,18 +83,18 @@ impl Functions {
     }
 }
 
-/// Mounts the route below the scope it is given.
+/// Mounts the route below the given scope.
 pub fn configure(service: &mut ServiceConfig) {
     service
         .service(web::resource("/{name}").route(web::route().to(invoke)))
         .service(web::resource("/{name}/{rest:.*}").route(web::route().to(invoke)));
 }
 
-/// Any method but OPTIONS calls the function; segments after the name belong to it (`request.path`).
+/// Any method except OPTIONS calls the function. Segments after the name are passed on (`request.path`).
 async fn invoke(functions: web::Data<Functions>, request: HttpRequest, body: web::Payload) -> HttpResponse {
     let name = percent_encoding::percent_decode_str(request.match_info().query("name")).decode_utf8_lossy();
     match functions.edge_for(&name).await {
-        // Preflights are the function's own business.
+        // Edge functions answer preflight requests themselves.
         Ok(Some(edge)) => return edge::call(edge, &functions.tokens, &name, &request, body).await,
         Ok(None) => {}
         Err(error) => {
@@ -118,7 +118,7 @@ async fn invoke(functions: web::Data<Functions>, request: HttpRequest, body: web
     response
 }
 
-/// The whole body. What is too much is read and forgotten, up to a bound: clients that are still sending when the
+/// Reads the whole body. Up to a limit, an oversized one is read and discarded, because clients that are still sending when the
 /// connection closes do not see our answer.
 async fn read(mut body: web::Payload) -> Result<BytesMut, FunctionError> {
     let (mut kept, mut length) = (BytesMut::new(), 0);
@@ -145,7 +145,7 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         .decode_utf8()
         .map_err(|_| FunctionError::NotFound)?
         .into_owned();
-    // No name in PostgreSQL holds it, and no text sent there may.
+    // No PostgreSQL name or text contains NUL.
     if name.contains('\0') {
         return Err(FunctionError::NotFound);
     }
@@ -170,7 +170,7 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         )
         .await?;
     let own = client.prepare_cached(include_str!("role_settings.sql")).await?;
-    // Asked together, they travel together.
+    // Sent together, in one round trip.
     let (found, _) = try_join(client.query_opt(&known, &[&name]), client.query(&own, &[])).await?;
     let Some(statement) = found else {
         tx.rollback().await?;
@@ -183,7 +183,7 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         Err(error) => {
             let error = FunctionError::raised(error, &caller.role);
             if matches!(error, FunctionError::Raised(..)) {
-                // The connection is as good as before.
+                // The connection is still usable.
                 tx.rollback().await?;
             }
             return Err(error);
@@ -194,8 +194,8 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
     Ok(answer.unwrap_or_else(|| "null".to_owned()))
 }
 
-/// The body as JSON text, as it came, so that no number loses a digit; `text/plain` as a JSON string; without a body,
-/// the query's parameters.
+/// The body's JSON text unchanged, so that numbers keep all digits; `text/plain` becomes a JSON string. Without a body, the
+/// query's parameters.
 fn input(request: &HttpRequest, body: &[u8]) -> Result<String, FunctionError> {
     if body.is_empty() {
         let query = url::form_urlencoded::parse(request.query_string().as_bytes())

@@ -1,12 +1,12 @@
--- `ALTER ROLE ... SET` of the role that calls, for this transaction, as far as everybody may set it: a role that is switched
--- to brings no settings along by itself. Those of REST do the same (`rest/live/role_settings.sql`).
+-- Applies the calling role's `ALTER ROLE ... SET` settings to this transaction, as far as any role may set them, because `SET
+-- ROLE` does not apply them. REST does the same (`rest/live/role_settings.sql`).
 select set_config(own.name, own.value, true)
 from (
     select split_part(setting, '=', 1) as name, substr(setting, strpos(setting, '=') + 1) as value
     from pg_catalog.pg_roles r, unnest(r.rolconfig) as setting
     where r.rolname = current_user
 ) own
--- Looked up for each, not read for all: most roles have none.
+-- Looked up per setting instead of joined, because most roles have none.
 cross join lateral (
     select from pg_catalog.pg_settings s where s.name = own.name and s.context = 'user' offset 0
 ) everybodys

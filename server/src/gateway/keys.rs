@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 
 use crate::config::{DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_SECRET_KEY, Secret, ServerConfig};
 use crate::jwt::secret::{SecretKey, unverified};
-use crate::jwt::{AcceptedKeys, KeySet, verify};
+use crate::jwt::{AcceptedKeys, Issuers, KeySet, verify};
 
 /// `exp` of the development keys and of keys signed at start: the Supabase CLI's.
 const KEY_EXPIRY: u64 = 1_983_812_996;
@@ -25,13 +25,14 @@ struct Keys {
     service_role: String,
     publishable: Option<String>,
     secret: Option<String>,
-    /// Whether requests without a key of the project pass, as at the gateway of `supabase start`.
+    /// Whether requests without an API key are allowed, as at the gateway of `supabase start`.
     is_open: bool,
     /// Whether the public development keys are accepted.
     takes_known: bool,
     /// Tokens for anon and service_role signed with these keys are accepted as keys too.
     vouching: Option<Arc<KeySet>>,
-    /// Former keys and those that come next, with whom they act as and until when.
+    issuers: Option<Issuers>,
+    /// Former and next keys, with their role and expiry.
     accepted: Vec<(Secret, Holder, Option<DateTime<Utc>>)>,
 }
 
@@ -43,7 +44,7 @@ enum Holder {
 }
 
 impl ApiKeys {
-    /// The configured keys; a JWT that is not given is signed from the secret, as `supabase start` prints it.
+    /// The configured keys. A JWT that is not configured is signed with the secret, as `supabase start` prints it.
     pub fn from_config(config: &ServerConfig) -> Self {
         let secret = config.jwt_secret.reveal();
         let anon = config.anon_key.clone().unwrap_or_else(|| sign_key(secret, "anon"));
@@ -60,16 +61,28 @@ impl ApiKeys {
                 is_open: config.open_gateway,
                 takes_known: config.takes_known_keys(),
                 vouching: None,
+                issuers: None,
                 accepted: config.accepted_keys.iter().flat_map(accepted).collect(),
             }),
         }
     }
 
-    /// In development every anon and service_role token that a key of the project has signed is taken: those of
-    /// `supabase gen bearer-jwt`, and those of a project whose keys have changed.
+    /// In development, accepts every anon and service_role token signed with a key of the project: those of `supabase gen
+    /// bearer-jwt`, and those of a project whose keys have changed.
     pub fn vouched_for_by(mut self, keys: Arc<KeySet>) -> Self {
         Arc::make_mut(&mut self.inner).vouching = Some(keys);
         self
+    }
+
+    /// Tokens of `issuers` are waited for where their keys are not known yet. They are no API keys.
+    pub fn trusting(mut self, issuers: Option<Issuers>) -> Self {
+        Arc::make_mut(&mut self.inner).issuers = issuers;
+        self
+    }
+
+    /// Whose tokens the APIs accept besides the project's own.
+    pub fn issuers(&self) -> Option<&Issuers> {
+        self.inner.issuers.as_ref()
     }
 
     /// Problems of the configured keys.
@@ -85,7 +98,7 @@ impl ApiKeys {
         ];
         let wrong_tokens = tokens.into_iter().filter_map(|(name, role, key)| match token_role(secret, key?) {
             Some(named) if named == role => None,
-            // Signed with a key pair: whoever serves the API with that judges it.
+            // Tokens signed with a key pair are verified by the server that has the key.
             None if unverified(key?).is_some_and(|(header, _)| header["alg"] != "HS256") => None,
             Some(named) => Some(format!("{name} is a key of the role {named}")),
             None => Some(format!("{name} is not signed with JWT_SECRET (make keys with 'ferrobase keys generate')")),
@@ -108,6 +121,7 @@ impl ApiKeys {
                 is_open: false,
                 takes_known: false,
                 vouching: None,
+                issuers: None,
                 accepted: Vec::new(),
             }),
         }
@@ -122,17 +136,17 @@ impl ApiKeys {
         self
     }
 
-    /// Whether requests without a key of the project pass; each service then judges the Authorization that they have.
+    /// Whether requests without an API key are allowed. Each API then checks the `Authorization` header.
     pub fn is_open(&self) -> bool {
         self.inner.is_open
     }
 
-    /// The anon token: public knowledge.
+    /// The anon token, which is public.
     pub fn anon(&self) -> &str {
         &self.inner.anon
     }
 
-    /// The service_role token: passes every policy.
+    /// The service_role token, which bypasses all policies.
     pub fn service_role(&self) -> &str {
         &self.inner.service_role
     }
@@ -146,7 +160,7 @@ impl ApiKeys {
         }
     }
 
-    /// Whether a presented key passes every policy.
+    /// Whether a presented key bypasses all policies.
     pub fn is_of_service(&self, presented: &str) -> bool {
         self.known(presented).or_else(|| self.vouched(presented)) == Some(Holder::Service)
     }
@@ -201,7 +215,7 @@ pub fn sign_key(secret: &str, role: &str) -> String {
     SecretKey::new(secret).sign_text(&claims)
 }
 
-/// The role that a token of this secret names; `None` for any other text. When it expires is not asked.
+/// The role in a token signed with this secret, even if it has expired; `None` for any other text.
 fn token_role(secret: &str, token: &str) -> Option<String> {
     let claims: Value = SecretKey::new(secret).verify(token).ok()?;
     Some(claims["role"].as_str().unwrap_or("none").to_owned())
@@ -218,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn in_development_every_key_that_the_project_vouches_for_is_taken() {
+    fn in_development_all_keys_of_the_project_are_accepted() {
         let own = "0123456789abcdef0123456789abcdef";
         let keys = |pairs: &[(&str, &str)]| {
             let source = crate::config::Source::from_pairs(pairs.iter().copied());
@@ -240,7 +254,7 @@ mod tests {
             assert_eq!(local.token_of(&sign(crate::config::DEVELOPMENT_JWT_SECRET, claims)), None, "{claims}");
         }
         assert_eq!(local.token_of(&sign(own, r#"{"role":"anon"}"#)), None);
-        // What everybody knows opens nothing that has a secret of its own, or that others reach.
+        // Well-known keys are refused if the project has its own secret, or if others can reach the server.
         for pairs in [
             &[("FERROBASE_DEV", "true"), ("JWT_SECRET", own)][..],
             &[("JWT_SECRET", own)],
@@ -280,7 +294,7 @@ mod tests {
         };
         let (anon, service) = (sign_key(own, "anon"), sign_key(own, "service_role"));
         assert!(problems(&[("ANON_KEY", &anon), ("SERVICE_ROLE_KEY", &service)]).is_empty());
-        // Found with the two keys exchanged: the browser was given the one that passes every policy.
+        // Regression with swapped keys: the browser got the one that bypasses all policies.
         assert_eq!(
             problems(&[("ANON_KEY", &service), ("SERVICE_ROLE_KEY", &sign_key("another secret", "service_role"))]),
             [

@@ -4,6 +4,7 @@
 //! opaque key, it is replaced by the key's token, so that the APIs see only JSON Web Tokens.
 //! Routes: supabase/supabase `docker/volumes/api/kong.yml`.
 
+mod https;
 mod keys;
 mod reset;
 
@@ -16,8 +17,11 @@ use actix_web::{Error, HttpMessage, HttpResponse, web};
 use serde_json::json;
 
 use crate::config::TrustedProxies;
-use crate::http::client::client_address;
+use crate::http::client::{client_address, network};
+use crate::http::context;
 use crate::http::cors;
+use crate::jwt::bearer::token_of;
+pub use https::Https;
 pub use keys::{ApiKeys, sign_key};
 pub use reset::{RESET, Reset, reset};
 
@@ -48,14 +52,20 @@ const AUTH_AT_ROOT: [&str; 3] = ["/.well-known/oauth-authorization-server", "/ss
 /// saw, not the claimed one.
 pub async fn enter(
     proxies: web::Data<TrustedProxies>,
+    https: web::Data<Https>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    if let Some(elsewhere) = https.redirect(&request) {
+        return Ok(request.into_response(elsewhere).map_into_right_body());
+    }
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         let refusal = HttpResponse::MethodNotAllowed().json(json!({ "message": "Method not allowed" }));
         return Ok(request.into_response(refusal).map_into_right_body());
     }
-    match client_address(request.request(), &proxies).and_then(|a| HeaderValue::from_str(&a.to_string()).ok()) {
+    let client = client_address(request.request(), &proxies);
+    client.map(network).into_iter().for_each(context::comes_from);
+    match client.and_then(|address| HeaderValue::from_str(&address.to_string()).ok()) {
         Some(address) => drop(request.headers_mut().insert(X_FORWARDED_FOR, address)),
         None => drop(request.headers_mut().remove(X_FORWARDED_FOR)),
     }
@@ -71,7 +81,10 @@ pub async fn enter(
         Some(reset) => Some(reset.enter().await),
         None => None,
     };
-    Ok(next.call(request).await?.map_into_left_body())
+    let mut response = next.call(request).await?;
+    let asked = response.request().clone();
+    https.mark(&asked, response.headers_mut());
+    Ok(response.map_into_left_body())
 }
 
 /// Middleware for an API without its own CORS headers: all origins may read, as in Supabase.
@@ -121,6 +134,7 @@ pub async fn require_key(
             return Ok(refuse(request, "Invalid API key", hint));
         }
     }
+    settle(&request, &keys).await;
     Ok(next.call(request).await?.map_into_boxed_body())
 }
 
@@ -135,6 +149,7 @@ pub async fn accept_key(
             Some(token) => act_as(&mut request, &keys, &token),
             None => use_opaque_bearer(&mut request, &keys),
         }
+        settle(&request, &keys).await;
     }
     Ok(next.call(request).await?.map_into_boxed_body())
 }
@@ -198,6 +213,14 @@ fn use_opaque_bearer(request: &mut ServiceRequest, keys: &ApiKeys) {
         .and_then(|(_, bearer)| keys.token_of(bearer.trim()));
     if let Some(token) = token {
         set_bearer(request, &token);
+    }
+}
+
+/// Waits for the keys of another issuer, if those of the token are not known yet.
+async fn settle(request: &ServiceRequest, keys: &ApiKeys) {
+    let Some(issuers) = keys.issuers() else { return };
+    if let Ok(token) = token_of(request.headers()) {
+        issuers.settle(token).await;
     }
 }
 
@@ -269,7 +292,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn the_keys_own_role_acts_where_no_authorization_came() {
+    async fn without_authorization_the_keys_own_role_applies() {
         assert_eq!(call("/rest/v1/t?a=1", &[("apikey", "anon.jwt.x")]).await.1, "Bearer anon.jwt.x a=1");
         assert_eq!(call("/rest/v1/t", &[("apikey", "sb_secret_b")]).await.1, "Bearer service.jwt.x ");
     }
@@ -294,7 +317,7 @@ mod tests {
         assert_eq!(call("/auth/v1/verify?token=x", &[]).await.0, 200);
         assert_eq!(call("/auth/v1/.well-known/jwks.json", &[]).await.0, 200);
         assert_eq!(call("/auth/v1/verifyx", &[]).await.0, 401);
-        // Found with a key that had been rotated: the mail's link was refused for it.
+        // Regression with a rotated key: the link in the mail was refused.
         assert_eq!(call("/auth/v1/verify?token=x&apikey=old", &[]).await, (200, "- token=x".to_owned()));
     }
 

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_handed_on_counts_for_what_is_kept_of_it() {
+    async fn streamed_bodies_count_only_what_is_buffered() {
         let bodies = Bodies::new(4 << 20);
         let requests = [(); 5].map(|()| {
             let request = actix_web::test::TestRequest::default().to_http_request();

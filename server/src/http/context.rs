@@ -5,8 +5,9 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
@@ -14,6 +15,7 @@ use actix_web::HttpMessage;
 use actix_web::dev::RequestHead;
 use actix_web::http::header::HeaderValue;
 use actix_web::http::{Method, Uri};
+use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 
 use super::request_id;
@@ -28,8 +30,12 @@ pub struct RequestContext {
     /// Created on first use.
     id: OnceLock<Box<str>>,
     role: OnceLock<Arc<str>>,
+    /// The user that the request is for, if its API told.
+    user: Mutex<Option<Box<str>>>,
     /// 0 until there is an answer.
     status: AtomicU16,
+    client: OnceLock<IpAddr>,
+    is_admitted: AtomicBool,
 }
 
 impl RequestContext {
@@ -40,7 +46,10 @@ impl RequestContext {
             given: request.headers.get(request_id::HEADER).cloned(),
             id: OnceLock::new(),
             role: OnceLock::new(),
+            user: Mutex::default(),
             status: AtomicU16::new(0),
+            client: OnceLock::new(),
+            is_admitted: AtomicBool::new(false),
         }
     }
 
@@ -63,9 +72,28 @@ impl RequestContext {
         self.role.get().map(|role| &**role)
     }
 
+    /// The user whom the request is for, where the API told.
+    pub fn user(&self) -> Option<Box<str>> {
+        self.user.lock().clone()
+    }
+
     /// The status of the answer.
     pub fn status(&self) -> Option<u16> {
         Some(self.status.load(Ordering::Relaxed)).filter(|status| *status != 0)
+    }
+
+    /// The client's address, where it was noted.
+    pub fn client(&self) -> Option<IpAddr> {
+        self.client.get().copied()
+    }
+
+    /// Whether the request has had a connection to the database, so that refusing it would waste work.
+    pub fn is_admitted(&self) -> bool {
+        self.is_admitted.load(Ordering::Relaxed)
+    }
+
+    pub fn admit(&self) {
+        self.is_admitted.store(true, Ordering::Relaxed);
     }
 }
 
@@ -91,6 +119,24 @@ pub fn acts_as(role: Arc<str>) {
     CURRENT.with_borrow(|current| {
         if let Some(request) = current {
             request.role.get_or_init(|| role);
+        }
+    });
+}
+
+/// Records the user whom the current request is for; the last call wins, since a request may sign somebody in.
+pub fn is_for(user: &str) {
+    CURRENT.with_borrow(|current| {
+        if let Some(request) = current {
+            *request.user.lock() = Some(user.into());
+        }
+    });
+}
+
+/// Records the client's address; the first call wins.
+pub fn comes_from(client: IpAddr) {
+    CURRENT.with_borrow(|current| {
+        if let Some(request) = current {
+            request.client.get_or_init(|| client);
         }
     });
 }

@@ -38,7 +38,7 @@ static END_OF_HEAD: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem:
 pub struct Lenient<S> {
     /// `None` once the connection has been taken over.
     inner: Option<S>,
-    mender: Mender,
+    mender: FramingRewriter,
     gate: Rc<Gate>,
     takeover: Rc<Takeover>,
     /// Whether the inner stream has ended; collected bytes may still have to be passed on.
@@ -53,13 +53,18 @@ impl<S> Lenient<S> {
     pub fn new(inner: S) -> Self {
         Self {
             inner: Some(inner),
-            mender: Mender::default(),
+            mender: FramingRewriter::default(),
             gate: Rc::default(),
             takeover: Rc::default(),
             ended: false,
             moved: Instant::now(),
             holding: None,
         }
+    }
+
+    /// For a protocol that is not HTTP/1.1: passes everything on unchanged.
+    pub fn opaque(inner: S) -> Self {
+        Self { mender: FramingRewriter { part: Part::Opaque, ..FramingRewriter::default() }, ..Self::new(inner) }
     }
 
     /// Shut while an answer is pending.
@@ -82,8 +87,8 @@ impl<S> Lenient<S> {
     /// Ready when such a client counts as gone.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            let patience = if self.gate.is_shut() { HALF_CLOSED.0 } else { HALF_CLOSED.1 };
-            let end = self.moved + patience;
+            let timeout = if self.gate.is_shut() { HALF_CLOSED.0 } else { HALF_CLOSED.1 };
+            let end = self.moved + timeout;
             if Instant::now() >= end {
                 return Poll::Ready(());
             }
@@ -97,7 +102,7 @@ impl<S> Lenient<S> {
 
 /// `pieces` as one mended stream, for property tests.
 pub fn mended<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut mender = Mender::default();
+    let mut mender = FramingRewriter::default();
     for piece in pieces {
         mender.feed(piece, &Gate::default());
         // Each request is answered at once.
@@ -126,13 +131,13 @@ enum Part {
 
 /// The framing, and bytes between in and out.
 #[derive(Default)]
-struct Mender {
+struct FramingRewriter {
     part: Part,
     gathered: BytesMut,
     out: BytesMut,
 }
 
-impl Mender {
+impl FramingRewriter {
     fn feed(&mut self, bytes: &[u8], gate: &Gate) {
         if self.part == Part::Opaque && self.gathered.is_empty() {
             self.out.extend_from_slice(bytes);
@@ -353,6 +358,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
                 this.mender.part = Part::Body(left - read as u64);
                 return Poll::Ready(Ok(()));
             }
+            if this.mender.part == Part::Opaque && this.mender.gathered.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
             let bytes = buf.filled()[before..].to_vec();
             buf.set_filled(before);
             this.mender.feed(&bytes, &this.gate);
@@ -417,7 +425,7 @@ mod tests {
 
     /// The stream after mending, fed in pieces of `step` bytes.
     fn mended(input: &str, step: usize) -> String {
-        let mut mender = Mender::default();
+        let mut mender = FramingRewriter::default();
         for piece in input.as_bytes().chunks(step) {
             mender.feed(piece, &Gate::default());
             while mender.step(&Gate::default()) {}
@@ -440,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_request_waits_for_the_answer_to_the_one_before() {
-        let (mut mender, gate) = (Mender::default(), Rc::<Gate>::default());
+        let (mut mender, gate) = (FramingRewriter::default(), Rc::<Gate>::default());
         mender.feed(b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nConnection: close\r\n\r\nnonsense\n", &gate);
         assert_eq!(&mender.out[..], b"GET /1 HTTP/1.1\r\n\r\n");
         drop(super::super::gate::Opening::of(&gate));

@@ -1,15 +1,19 @@
-//! Listening for HTTP/1.1 with request targets mended on the way in (see [`super::lenient`]).
+//! Listening for HTTP/1.1 with request targets mended on the way in (see [`super::lenient`]), and for HTTPS, over which HTTP/2 is
+//! spoken as well.
 
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::rc::Rc;
-use std::time::Duration;
 
+#[cfg(feature = "https")]
+use actix_http::Protocol;
 use actix_http::error::DispatchError;
 use actix_http::{HttpServiceBuilder, Request, Response};
 use actix_server::{GracefulShutdownSignal, Server, ServerBuilder};
+#[cfg(feature = "https")]
+use actix_service::fn_factory;
 use actix_service::{
     IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config,
 };
@@ -17,25 +21,18 @@ use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::AppConfig;
 use actix_web::rt::net::{TcpStream, UnixStream};
 
+use super::connection::{HEAD_TIMEOUT, KEEP_ALIVE, LINGER, Secure};
 use super::gate::{Answer, Gate, Opening};
 use super::lenient::Lenient;
-
-/// How long a connection may wait for its next request. Clients that reuse connections should close them first: if the
-/// server does, a request in flight is lost, and writing requests are not retried. Load balancers keep theirs for 60 s;
-/// nginx waits for 75 s.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
-
-/// How long a client may take to send a request's head, even over a slow mobile connection.
-pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long the rest of a request is read and discarded after an early answer (a refusal). Closing at once would reset
-/// the connection and lose the answer.
-pub const LINGER: Duration = Duration::from_secs(1);
+use super::takeover::Takeover;
 
 /// A listening socket.
 pub enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
+    /// With TLS, see [`super::tls`].
+    #[cfg(feature = "https")]
+    Tls(TcpListener, std::sync::Arc<rustls::ServerConfig>),
 }
 
 /// A server that runs one `app` per worker. Signals are left to the caller; on a stop, idle connections are closed and
@@ -68,14 +65,26 @@ where
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
                         Ok::<_, DispatchError>((Lenient::new(stream), peer))
                     })
-                    .and_then(to_its_end(http(stopping.clone()).local_addr(local).h1(with_config(app()))))
+                    .and_then(to_its_end(http(stopping.clone(), false).local_addr(local).h1(with_config(app()))))
+                })?
+            }
+            #[cfg(feature = "https")]
+            Listener::Tls(listener, server) => {
+                let local = listener.local_addr()?;
+                builder.listen("https", listener, move || {
+                    let server = server.clone();
+                    fn_service(move |stream: TcpStream| super::tls::accept(server.clone(), stream)).and_then(encrypted(
+                        to_its_end(http(stopping.clone(), true).local_addr(local).h1(with_config(app()))),
+                        with_config(app()),
+                        stopping.clone(),
+                    ))
                 })?
             }
             Listener::Unix(listener) => builder.listen_uds("http", listener, move || {
                 fn_service(|stream: UnixStream| async move {
                     Ok::<_, DispatchError>((Lenient::new(stream), None::<SocketAddr>))
                 })
-                .and_then(to_its_end(http(stopping.clone()).h1(with_config(app()))))
+                .and_then(to_its_end(http(stopping.clone(), false).h1(with_config(app()))))
             })?,
         };
     }
@@ -83,7 +92,7 @@ where
 }
 
 /// The HTTP service for every kind of socket.
-fn http<T, S>(stopping: GracefulShutdownSignal) -> HttpServiceBuilder<Lenient<T>, S>
+fn http<T, S>(stopping: GracefulShutdownSignal, is_secure: bool) -> HttpServiceBuilder<Lenient<T>, S>
 where
     S: ServiceFactory<Request, Config = ()>,
     S::Error: Into<Response<BoxBody>> + 'static,
@@ -91,7 +100,10 @@ where
     <S::Service as Service<Request>>::Future: 'static,
 {
     HttpServiceBuilder::default()
-        .on_connect_ext(|stream: &Lenient<T>, data| {
+        .on_connect_ext(move |stream: &Lenient<T>, data| {
+            if is_secure {
+                data.insert(Secure);
+            }
             data.insert(stream.gate().clone());
             data.insert(stream.takeover().clone());
         })
@@ -106,25 +118,25 @@ where
 }
 
 /// Serves a connection to its end: HTTP, then what takes it over, without keeping HTTP's state.
-fn to_its_end<T, H>(
+fn to_its_end<A, H>(
     http: H,
 ) -> impl ServiceFactory<
-    Accepted<T>,
+    A,
     Config = (),
     Response = (),
     Error = DispatchError,
     InitError = H::InitError,
     Future = impl Future + 'static,
-    Service = impl Service<Accepted<T>, Response = (), Error = DispatchError, Future = impl Future + 'static> + 'static,
+    Service = impl Service<A, Response = (), Error = DispatchError, Future = impl Future + 'static> + 'static,
 >
 where
-    T: 'static,
-    H: ServiceFactory<Accepted<T>, Config = (), Response = (), Error = DispatchError> + 'static,
+    A: Accepted,
+    H: ServiceFactory<A, Config = (), Response = (), Error = DispatchError> + 'static,
     H::Service: 'static,
 {
-    apply_fn_factory(http, |(stream, peer): Accepted<T>, http: &H::Service| {
-        let takeover = stream.takeover().clone();
-        let spoken = Box::pin(http.call((stream, peer)));
+    apply_fn_factory(http, |accepted: A, http: &H::Service| {
+        let takeover = accepted.takeover();
+        let spoken = Box::pin(http.call(accepted));
         async move {
             let outcome = spoken.await;
             match takeover.take() {
@@ -138,8 +150,57 @@ where
     })
 }
 
-/// A connection and its peer.
-type Accepted<T> = (Lenient<T>, Option<SocketAddr>);
+/// A connection as HTTP takes it.
+trait Accepted: 'static {
+    fn takeover(&self) -> Rc<Takeover>;
+}
+
+impl<T: 'static> Accepted for (Lenient<T>, Option<SocketAddr>) {
+    fn takeover(&self) -> Rc<Takeover> {
+        self.0.takeover().clone()
+    }
+}
+
+/// Serves an encrypted connection by the protocol that both sides agreed on: `http1`, or HTTP/2 to `app`.
+#[cfg(feature = "https")]
+fn encrypted<H, A, B>(
+    http1: H,
+    app: A,
+    stopping: GracefulShutdownSignal,
+) -> impl ServiceFactory<
+    super::tls::Encrypted,
+    Config = (),
+    Response = (),
+    Error = DispatchError,
+    InitError = (),
+    Future = impl Future + 'static,
+    Service = impl Service<super::tls::Encrypted, Response = (), Error = DispatchError, Future = impl Future + 'static>
+              + 'static,
+>
+where
+    H: ServiceFactory<super::tls::Plain, Config = (), Response = (), Error = DispatchError> + 'static,
+    A: ServiceFactory<Request, Config = (), Response = Response<B>, Error = actix_web::Error> + 'static,
+    A::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let (http1, app) = (Rc::new(http1), Rc::new(app));
+    fn_factory(move || {
+        let (http1, app, stopping) = (http1.clone(), app.clone(), stopping.clone());
+        async move {
+            let http1 = Rc::new(http1.new_service(()).await.map_err(drop)?);
+            let app = Rc::new(app.new_service(()).await.map_err(drop)?);
+            Ok::<_, ()>(fn_service(move |(stream, protocol, peer): super::tls::Encrypted| {
+                let (http1, app, stopping) = (http1.clone(), app.clone(), stopping.clone());
+                async move {
+                    match protocol {
+                        Protocol::Http2 => super::h2::serve(app, stream, peer, stopping).await,
+                        _ => http1.call((stream, peer)).await,
+                    }
+                }
+            }))
+        }
+    })
+}
 
 /// The application's answer.
 type Answered<B> = Result<Response<Answer<B>>, actix_web::Error>;

@@ -1,18 +1,26 @@
 //! HTTP code that the APIs share: client addresses, request ids, CORS, bodies and listeners.
 
 pub mod bodies;
+pub mod body_limits;
 pub mod budget;
 pub mod client;
+pub mod connection;
 pub mod context;
 pub mod cors;
 pub mod draining;
 mod gate;
+#[cfg(feature = "https")]
+mod h2;
 pub mod lenient;
 pub mod listen;
 pub mod loopback;
 pub mod page;
-pub mod patience;
 pub mod prometheus;
 pub mod request_id;
 pub mod span;
 pub mod takeover;
+#[cfg(feature = "https")]
+pub mod tls;
+#[cfg(not(feature = "https"))]
+#[path = "tls_absent.rs"]
+pub mod tls;

@@ -36,7 +36,8 @@ pub async fn connect(url: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>
 }
 
 /// Whether `function` in `schema` belongs to the extension and contains `mark`, as only ours does. The real extensions
-/// have their own workers, and a project's objects of these names are ignored.
+/// have their own workers, and a project's objects of these names are ignored. On a server without our extensions their objects
+/// were created without them, which is recorded.
 pub async fn is_ours(
     client: &Client,
     extension: &str,
@@ -50,7 +51,8 @@ pub async fn is_ours(
                                       and d.classid = 'pg_proc'::regclass
                   join pg_proc p on p.oid = d.objid
                   join pg_namespace n on n.oid = p.pronamespace
-                  where e.extname = $1 and n.nspname = $2 and p.proname = $3 and strpos(p.prosrc, $4) > 0)";
+                  where e.extname = $1 and n.nspname = $2 and p.proname = $3 and strpos(p.prosrc, $4) > 0)
+                or exists (select from _supavisor.extensions where name = $1)";
     Ok(client.query_one(ours, &[&extension, &schema, &function, &mark]).await?.get(0))
 }
 

@@ -1,4 +1,4 @@
-//! What became of the work that the database asked for, for `/metrics`.
+//! Outcomes of the work that the database requested, for `/metrics`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,9 +1,11 @@
-//! Work that the database asks the server to do: HTTP requests queued by pg_net (`net`) and jobs of pg_cron (`cron`).
+//! Work that the database asks the server to do: HTTP requests queued by pg_net (`net`), those of statements that wait (`calls`), and
+//! jobs of pg_cron (`cron`).
 //!
-//! Both extensions are our own SQL (`sql/extensions`): their functions write tables and notify, and this module does what a
+//! The extensions are our own SQL (`sql/extensions`): their functions write tables and notify, and this module does what a
 //! background worker inside PostgreSQL does elsewhere. It does nothing where the real extensions are installed. It reconnects after
 //! a lost connection. A database without the extensions is checked every 30 seconds.
 
+mod calls;
 mod cron;
 mod listen;
 mod metrics;
@@ -16,6 +18,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub use calls::{Calls, SOCKET as CALLS_SOCKET};
 pub use metrics::as_text as metrics;
 pub use outbound::Outbound;
 
@@ -25,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Settings of the workers.
 #[derive(Clone, Debug)]
 pub struct JobsConfig {
-    /// Logs in as `ferrobase_admin`: a project may have put triggers on the tables that are written here, and a superuser
+    /// Logs in as `supabase_ferrobase_admin`: a project may have put triggers on the tables that are written here, and a superuser
     /// would run them.
     pub service_url: String,
     /// Logs in as the owner, whose jobs are run.
@@ -42,7 +45,7 @@ pub struct Jobs {
 impl Jobs {
     pub fn start(config: JobsConfig) -> anyhow::Result<Self> {
         let (stop, stopped) = watch::channel(false);
-        let client = net::client(&config.outbound)?;
+        let client = net::client(&config.outbound, net::REDIRECTS)?;
         let tasks = vec![
             tokio::spawn(net::run(config.clone(), client, stopped.clone())),
             tokio::spawn(cron::run(config, stopped)),

@@ -20,6 +20,8 @@ const AT_ONCE: usize = 50;
 const LONGEST: Duration = Duration::from_secs(60);
 /// The most bytes of an answer that are stored.
 const KEPT: usize = 4 << 20;
+/// The most redirects that are followed.
+pub const REDIRECTS: usize = 10;
 /// How often unfetched answers are deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -44,18 +46,22 @@ struct Answer {
     error: Option<String>,
 }
 
-pub fn client(outbound: &Outbound) -> anyhow::Result<reqwest::Client> {
+/// Follows at most this many redirects.
+pub fn client(outbound: &Outbound, redirects: usize) -> anyhow::Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .user_agent("pg_net/0.20.0")
         .connect_timeout(Duration::from_secs(30))
         .pool_max_idle_per_host(4);
     if outbound.reaches_private {
         // A local stack calls itself without a proxy.
-        builder = builder.redirect(reqwest::redirect::Policy::limited(10));
+        builder = builder.redirect(match redirects {
+            0 => reqwest::redirect::Policy::none(),
+            most => reqwest::redirect::Policy::limited(most),
+        });
     } else {
         builder = builder.dns_resolver(std::sync::Arc::new(PublicOnly)).no_proxy().redirect(
-            reqwest::redirect::Policy::custom(|attempt| {
-                if attempt.previous().len() > 10 || outbound::is_private_literal(attempt.url()) {
+            reqwest::redirect::Policy::custom(move |attempt| {
+                if attempt.previous().len() > redirects || outbound::is_private_literal(attempt.url()) {
                     attempt.stop()
                 } else {
                     attempt.follow()

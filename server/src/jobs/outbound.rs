@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn in_production_nothing_private_is_asked() {
+    fn in_production_private_addresses_are_never_contacted() {
         for url in [
             "http://127.0.0.1/",
             "http://10.1.2.3/",

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_none() {
+    fn invalid_schedules_are_refused() {
         for text in ["", "* * * *", "60 * * * *", "* 24 * * *", "5-1 * * * *", "*/0 * * * *", "60 seconds", "x * * * *"]
         {
             assert_eq!(Schedule::parse(text), None, "{text}");

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_named_without_what_it_says() {
+    fn unreadable_values_are_named_without_their_content() {
         for text in ["geheim", r#"[{"jwt_secret":"geheim","x":1}]"#, r#"[{"jwt_secret":1,"anon_key":"geheim"}]"#] {
             let problem = AcceptedKeys::parse(text).expect_err("refused");
             assert!(problem.starts_with(ACCEPTED_KEYS) && !problem.contains("geheim"), "{problem}");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn next_ones_have_no_end_and_former_ones_are_over_when_all_of_their_ends_have_come() {
+    fn next_keys_never_expire_and_former_ones_expire_with_all_their_uses() {
         let parse = |text: &str| AcceptedKeys::parse(text).expect("keys").remove(0);
         let now = Utc::now();
         let next = parse(r#"[{"jwt_secret":"s"}]"#);

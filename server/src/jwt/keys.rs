@@ -3,6 +3,8 @@
 //! Reference: RFC 7517, RFC 7518; keys are selected as in the reference's library (Haskell package jose-jwt):
 //! with a `kid` in the token only keys with that `kid`, else every key of the kind.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -28,6 +30,17 @@ pub enum KeyError {
 #[derive(Clone, Debug, Default)]
 pub struct KeySet {
     keys: Vec<Key>,
+    /// Those of others, for their tokens alone.
+    pub(super) others: Option<Arc<dyn OtherKeys>>,
+}
+
+/// Keys that count for the tokens of somebody else.
+pub(super) trait OtherKeys: std::fmt::Debug + Send + Sync {
+    /// Whether one of the keys signed the token with these claims; `None` if it is nobody's of these.
+    fn check(&self, algorithm: Algorithm, kid: Option<&str>, signed: Signed<'_>, claims: &[u8]) -> Option<Check>;
+
+    /// Grows whenever the keys change.
+    fn changes(&self) -> u64;
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +96,8 @@ impl KeySet {
     /// One HS256 key without `kid`.
     pub fn from_secret(secret: &[u8]) -> Self {
         let material = Material::Symmetric(secret.to_vec());
-        Self { keys: vec![Key { kid: None, algorithm: Some(Algorithm::HS256), material, until: None, only: None }] }
+        let key = Key { kid: None, algorithm: Some(Algorithm::HS256), material, until: None, only: None };
+        Self { keys: vec![key], others: None }
     }
 
     /// `{"keys": […]}` or a single JWK. Keys of unknown kinds and keys for encryption are left out.
@@ -107,6 +121,25 @@ impl KeySet {
     pub fn and(mut self, other: Self) -> Self {
         self.keys.extend(other.keys);
         self
+    }
+
+    /// Grows whenever keys that are not of this set change: what is remembered of verified tokens may be outdated then.
+    pub fn changes(&self) -> u64 {
+        self.others.as_ref().map_or(0, |others| others.changes())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether one of the keys has this name.
+    pub(super) fn names(&self, kid: &str) -> bool {
+        self.keys.iter().any(|key| key.kid.as_deref() == Some(kid))
+    }
+
+    /// Whether one of the keys could also sign.
+    pub(super) fn has_secrets(&self) -> bool {
+        self.keys.iter().any(|key| matches!(key.material, Material::Symmetric(_)))
     }
 
     /// Whether there is any key for such a token, and whether one of them signed it.
@@ -197,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_secret_is_refused_and_a_json_text_that_is_no_key_is_a_secret() {
+    fn a_short_secret_is_refused_and_json_that_is_no_key_is_a_secret() {
         assert_eq!(KeySet::parse(b"short").err(), Some(KeyError::TooShort));
         assert!(KeySet::parse(br#"{"a": "text of more than thirty-two characters"}"#).is_ok());
     }
@@ -209,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_secrets_come_in_either_alphabet() {
+    fn base64_secrets_may_use_either_alphabet() {
         let secret = [0xffu8; 33];
         let standard = base64::engine::general_purpose::STANDARD.encode(secret);
         for text in [standard.clone(), standard.replace('/', "_"), format!(" {standard}\n")] {

@@ -29,6 +29,9 @@ pub enum Algorithm {
     RS256,
     RS384,
     RS512,
+    PS256,
+    PS384,
+    PS512,
     ES256,
     ES384,
     ES512,
@@ -44,6 +47,9 @@ impl Algorithm {
             "RS256" => Self::RS256,
             "RS384" => Self::RS384,
             "RS512" => Self::RS512,
+            "PS256" => Self::PS256,
+            "PS384" => Self::PS384,
+            "PS512" => Self::PS512,
             "ES256" => Self::ES256,
             "ES384" => Self::ES384,
             "ES512" => Self::ES512,
@@ -142,7 +148,12 @@ impl Material {
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         match algorithm {
             Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => matches!(self, Self::Symmetric(_)),
-            Algorithm::RS256 | Algorithm::RS384 | Algorithm::RS512 => matches!(self, Self::Rsa(_)),
+            Algorithm::RS256
+            | Algorithm::RS384
+            | Algorithm::RS512
+            | Algorithm::PS256
+            | Algorithm::PS384
+            | Algorithm::PS512 => matches!(self, Self::Rsa(_)),
             Algorithm::ES256 | Algorithm::ES384 | Algorithm::ES512 => {
                 matches!(self, Self::P256(_) | Self::P384(_) | Self::P521(_))
             }
@@ -165,6 +176,9 @@ impl Material {
             (Self::Rsa(key), Algorithm::RS256) => verify_with(key, jsonwebtoken::Algorithm::RS256, message, signature),
             (Self::Rsa(key), Algorithm::RS384) => verify_with(key, jsonwebtoken::Algorithm::RS384, message, signature),
             (Self::Rsa(key), Algorithm::RS512) => verify_with(key, jsonwebtoken::Algorithm::RS512, message, signature),
+            (Self::Rsa(key), Algorithm::PS256) => verify_with(key, jsonwebtoken::Algorithm::PS256, message, signature),
+            (Self::Rsa(key), Algorithm::PS384) => verify_with(key, jsonwebtoken::Algorithm::PS384, message, signature),
+            (Self::Rsa(key), Algorithm::PS512) => verify_with(key, jsonwebtoken::Algorithm::PS512, message, signature),
             (Self::P256(key), Algorithm::ES256) => verify_with(key, jsonwebtoken::Algorithm::ES256, message, signature),
             (Self::P384(key), Algorithm::ES384) => verify_with(key, jsonwebtoken::Algorithm::ES384, message, signature),
             (Self::P521(key), Algorithm::ES512) => p521::ecdsa::Signature::from_slice(signature)

@@ -9,6 +9,9 @@ pub mod bearer;
 pub mod caller;
 mod claims;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzed;
+mod issuers;
 mod keys;
 mod material;
 mod role_path;
@@ -20,6 +23,7 @@ mod verify;
 pub use accepted::{ACCEPTED_KEYS, AcceptedKeys};
 pub use claims::Claims;
 pub use error::{ClaimsError, DecodeError, JwtError};
+pub use issuers::{IssuerSetting, Issuers, THIRD_PARTY_ISSUERS};
 pub use keys::{KeyError, KeySet};
 pub use material::Algorithm;
 pub use role_path::RolePath;

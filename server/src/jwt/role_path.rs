@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn both_syntaxes_lead_to_the_role() {
+    fn both_path_syntaxes_find_the_role() {
         let claims = r#"{"role":"top","a":{"b-c":["x","y-admin","admin-z"]},"grants":[{"name":"n","main":true}]}"#;
         for (path, found) in [
             ("$.role", Some("top")),

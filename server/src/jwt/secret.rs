@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_or_of_another_kind_is_refused_whoever_signed_it() {
+    fn malformed_and_foreign_tokens_are_refused_whoever_signed_them() {
         let key = SecretKey::new("a secret");
         let (_, rest) = key.sign_text("{}").split_once('.').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("parts");
         for header in [r#"{"alg":"none"}"#, r#"{"alg":"HS512"}"#, r#"{"alg":"HS256","crit":["b64"]}"#, "text"] {

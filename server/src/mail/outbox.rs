@@ -1,4 +1,4 @@
-//! Delivers the rows of `ferrobase.outbox`: after the commit, with retries, at least once. Mails and texts have
+//! Delivers the rows of `_supavisor.outbox`: after the commit, with retries, at least once. Mails and texts have
 //! separate workers, so that a hanging SMS provider does not delay mail.
 //!
 //! A row is leased while it is being sent, and deleted when the next hop has accepted it; when a lease ends, the row is
@@ -212,9 +212,9 @@ async fn lease(pool: &Pool, channel: Channel) -> Result<Option<Leased>, DbError>
         .lease()
         .await?
         .query_opt(
-            "update ferrobase.outbox set next_attempt_at = now() + $1 * interval '1 second'
+            "update _supavisor.outbox set next_attempt_at = now() + $1 * interval '1 second'
              where id = (
-               select id from ferrobase.outbox
+               select id from _supavisor.outbox
                where channel = $2 and failed_at is null and next_attempt_at <= now()
                order by next_attempt_at, id
                limit 1
@@ -242,14 +242,14 @@ async fn lease(pool: &Pool, channel: Channel) -> Result<Option<Leased>, DbError>
 }
 
 async fn delete(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
-    let sql = "delete from ferrobase.outbox where id = $1 and next_attempt_at = $2";
+    let sql = "delete from _supavisor.outbox where id = $1 and next_attempt_at = $2";
     pool.lease().await?.execute(sql, &[&mail.id, &mail.until]).await?;
     Ok(())
 }
 
 /// Makes the mail due again at once.
 async fn give_back(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
-    let sql = "update ferrobase.outbox set next_attempt_at = now() where id = $1 and next_attempt_at = $2";
+    let sql = "update _supavisor.outbox set next_attempt_at = now() where id = $1 and next_attempt_at = $2";
     pool.lease().await?.execute(sql, &[&mail.id, &mail.until]).await?;
     Ok(())
 }
@@ -267,7 +267,7 @@ async fn put_off(pool: &Pool, mail: &Leased, channel: Channel, error: &MailError
     pool.lease()
         .await?
         .execute(
-            "update ferrobase.outbox
+            "update _supavisor.outbox
              set attempts = $3, last_error = $4, next_attempt_at = now() + $5 * interval '1 second',
                  failed_at = case when $6 then now() end
              where id = $1 and next_attempt_at = $2",

@@ -54,28 +54,28 @@ impl Smtp {
         MailError::Refused(format!("no end after {:?}", self.deadline))
     }
 
-    fn letter(&self, message: &Message) -> Result<lettre::Message, MailError> {
+    fn email(&self, message: &Message) -> Result<lettre::Message, MailError> {
         let builder = lettre::Message::builder()
             .from(self.from.clone())
             .to(Mailbox::new(None, message.to.parse().map_err(unusable)?))
             .subject(&message.subject);
-        let letter = match (message.text.is_empty(), message.html.is_empty()) {
+        let email = match (message.text.is_empty(), message.html.is_empty()) {
             (false, false) => {
                 builder.multipart(MultiPart::alternative_plain_html(message.text.clone(), message.html.clone()))
             }
             (true, false) => builder.singlepart(SinglePart::html(message.html.clone())),
             (_, true) => builder.singlepart(SinglePart::plain(message.text.clone())),
         };
-        let mut letter = letter.map_err(unusable)?;
+        let mut email = email.map_err(unusable)?;
         for (name, value) in &message.headers {
             let name = HeaderName::new_from_ascii(name.clone()).map_err(unusable)?;
             // A line break would allow header injection.
             if value.contains(['\r', '\n']) {
                 return Err(MailError::Unusable(format!("the header {name} holds a line break")));
             }
-            letter.headers_mut().insert_raw(HeaderValue::new(name, value.clone()));
+            email.headers_mut().insert_raw(HeaderValue::new(name, value.clone()));
         }
-        Ok(letter)
+        Ok(email)
     }
 }
 
@@ -98,8 +98,8 @@ fn refused(error: lettre::transport::smtp::Error) -> MailError {
 impl Sender for Smtp {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
         Box::pin(async move {
-            let letter = self.letter(message)?;
-            match tokio::time::timeout(self.deadline, self.transport.send(letter)).await {
+            let email = self.email(message)?;
+            match tokio::time::timeout(self.deadline, self.transport.send(email)).await {
                 Ok(sent) => sent.map(drop).map_err(refused),
                 Err(_) => Err(self.is_late()),
             }
@@ -141,7 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_letter_has_both_parts_the_sender_and_the_extra_headers() {
-        let text = String::from_utf8(smtp().letter(&message()).expect("a letter").formatted()).expect("text");
+        let text = String::from_utf8(smtp().email(&message()).expect("an email").formatted()).expect("text");
         for expected in [
             "From: AidBridge <support@x.example>\r\n",
             "To: ada@example.org\r\n",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_never_be_delivered_is_told_apart_from_a_server_that_is_down() {
+    async fn undeliverable_mail_is_distinguished_from_an_unreachable_server() {
         let nobody = Message { to: "nobody".to_owned(), ..message() };
         assert!(matches!(smtp().send(&nobody).await, Err(MailError::Unusable(_))));
         let injected = Message { headers: vec![("X".to_owned(), "a\r\nBcc: all@x".to_owned())], ..message() };

@@ -1,9 +1,9 @@
 //! Statements of a project that PostgreSQL refuses and Supabase serves. What PostgreSQL keeps for superusers becomes calls of the
-//! platform's functions (`sql/platform/70_reload.sql`); versions and schemas of extensions are those that are here.
+//! platform's functions (`sql/platform/70_reload.sql`, `72_foreign_wrappers.sql`), also inside of `do` blocks; versions and schemas of extensions are those that are here.
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 /// An option of `create extension`.
 const EXTENSION_OPTION: &str =
@@ -12,10 +12,22 @@ const EXTENSION_OPTION: &str =
 /// A name, quoted or not; a string without quotes inside.
 const NAME: &str = r#"("(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_$]*)"#;
 
+/// The name of a function, perhaps with its schema.
+const FUNCTION: &str = r#"((?:(?:"(?:[^"]|"")+"|[A-Za-z_]\w*)\s*\.\s*)?(?:"(?:[^"]|"")+"|[A-Za-z_]\w*))"#;
+
 struct Patterns {
     create: Regex,
     drop: Regex,
     alter: Regex,
+    create_wrapper: Regex,
+    drop_wrapper: Regex,
+    own_wrapper: Regex,
+    wrapper_option: Regex,
+    /// The publication of realtime's own messages.
+    messages: Regex,
+    /// A block of PL/pgSQL in dollar quotes, and a statement in it that may be one of these.
+    block: Regex,
+    in_block: Regex,
     extension: Regex,
     extension_option: Regex,
     sequence: Regex,
@@ -32,8 +44,22 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         alter: regex(format!(
             r"alter\s+event\s+trigger\s+{NAME}\s+(disable|enable(?:\s+replica|\s+always)?|rename\s+to\s+{NAME}|owner\s+to\s+.*)"
         ))?,
+        create_wrapper: regex(format!(
+            r"create\s+foreign\s+data\s+wrapper\s+{NAME}(?:\s+(?:no\s+handler|handler\s+{FUNCTION}))?(?:\s+(?:no\s+validator|validator\s+{FUNCTION}))?(?:\s+options\s*\((.*)\))?"
+        ))?,
+        drop_wrapper: regex(format!(
+            r"drop\s+foreign\s+data\s+wrapper\s+(if\s+exists\s+)?{NAME}(\s+cascade|\s+restrict)?"
+        ))?,
+        own_wrapper: regex(format!(r"alter\s+foreign\s+data\s+wrapper\s+{NAME}\s+owner\s+to\s+.*"))?,
+        wrapper_option: Regex::new(&format!(r"(?s)^\s*{NAME}\s+'((?:[^']|'')*)'\s*(?:,|$)")).ok()?,
+        messages: regex(r#"(?:create|alter)\s+publication\s+"?supabase_realtime_messages_publication"?(?:\s.*)?"#.to_owned())?,
+        block: Regex::new(r"(?is)^do\s+(?:language\s+plpgsql\s+)?\$").ok()?,
+        in_block: Regex::new(
+            r"(?is)((?:\b(?:begin|then|else|loop)\b|;)(?:\s|--[^\n]*\n)+)((?:create|drop|alter)\s+(?:event\s+trigger|foreign\s+data\s+wrapper)\b[^;]*)",
+        )
+        .ok()?,
         extension: regex(format!(
-            r"(create\s+extension\s+(?:if\s+not\s+exists\s+)?){NAME}((?:\s*\bwith\b)?)((?:\s*{EXTENSION_OPTION})+)\s*"
+            r"(create\s+extension\s+(?:if\s+not\s+exists\s+)?){NAME}((?:\s*\bwith\b)?)((?:\s*{EXTENSION_OPTION})*)\s*"
         ))?,
         extension_option: Regex::new(&format!("(?is){EXTENSION_OPTION}")).ok()?,
         sequence: regex(
@@ -50,9 +76,86 @@ pub fn emulated(statement: &str) -> Option<String> {
     if head.contains("setval") {
         return sequence_of_the_platform(statement);
     }
-    if !head.contains("event") {
-        return None;
+    if head.starts_with("do") && PATTERNS.as_ref()?.block.is_match(statement) {
+        return block(statement);
     }
+    let has = |word: &str| head.contains(word);
+    let found = if has("event") { event_trigger(statement) } else { None };
+    let found = found.or_else(|| if has("wrapper") { wrapper(statement) } else { None });
+    let found = found.or_else(|| if has("publication") { publication(statement) } else { None });
+    found.or_else(|| grant(statement))
+}
+
+/// A dump grants on every function of the extensions in the project's schemas. In another version some of these may be gone.
+fn grant(statement: &str) -> Option<String> {
+    let function = statement.strip_prefix("GRANT ALL ON FUNCTION \"")?;
+    let schema = literal(function.split('"').next()?);
+    (!statement.contains("$ferrobase$")).then(|| {
+        format!(
+            "do $ferrobase$ begin\n{statement};\nexception when undefined_function then\n\
+             if not exists (select from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace \
+             where n.nspname = {schema}) then raise; end if;\nend $ferrobase$"
+        )
+    })
+}
+
+/// What `db pull` of 2025 writes. Where the migrations run first, realtime has not made its publication yet; here it is the platform's.
+fn publication(statement: &str) -> Option<String> {
+    PATTERNS.as_ref()?.messages.is_match(statement).then(|| "select 1".to_owned())
+}
+
+/// A `do` block whose statements have been replaced.
+fn block(statement: &str) -> Option<String> {
+    let replaced = PATTERNS.as_ref()?.in_block.replace_all(statement, |found: &Captures<'_>| {
+        let inner = found[2].trim_end();
+        let instead = event_trigger(inner).or_else(|| wrapper(inner));
+        match instead.as_deref().and_then(|instead| instead.strip_prefix("select ")) {
+            Some(call) => format!("{}perform {call}", &found[1]),
+            None => found[0].to_owned(),
+        }
+    });
+    (replaced != statement).then(|| replaced.into_owned())
+}
+
+fn wrapper(statement: &str) -> Option<String> {
+    let patterns = PATTERNS.as_ref()?;
+    if let Some(found) = patterns.create_wrapper.captures(statement) {
+        let function = |index: usize, arguments: &str| {
+            found
+                .get(index)
+                .map_or_else(|| "null".to_owned(), |name| literal(&format!("{}({arguments})", name.as_str())))
+        };
+        let mut options = Vec::new();
+        let mut rest = found.get(4).map_or("", |options| options.as_str());
+        while !rest.trim().is_empty() {
+            let option = patterns.wrapper_option.captures(rest)?;
+            // The value keeps its doubled quotes.
+            options.push(format!("{}, '{}'", literal(&name(&option[1])), &option[2]));
+            rest = rest.get(option[0].len()..)?;
+        }
+        return Some(format!(
+            "select ferrobase.create_foreign_data_wrapper({}, {}, {}, array[{}]::text[])",
+            literal(&name(&found[1])),
+            function(2, ""),
+            function(3, "text[], oid"),
+            options.join(", "),
+        ));
+    }
+    if let Some(found) = patterns.drop_wrapper.captures(statement) {
+        let wrapper = literal(&name(&found[2]));
+        let cascades = found.get(3).is_some_and(|option| option.as_str().trim().eq_ignore_ascii_case("cascade"));
+        let only_if = if found.get(1).is_some() {
+            format!(" where exists (select from pg_catalog.pg_foreign_data_wrapper where fdwname = {wrapper})")
+        } else {
+            String::new()
+        };
+        return Some(format!("select ferrobase.drop_foreign_data_wrapper({wrapper}, {cascades}){only_if}"));
+    }
+    // Its owner can only be a superuser.
+    patterns.own_wrapper.is_match(statement).then(|| "select 1".to_owned())
+}
+
+fn event_trigger(statement: &str) -> Option<String> {
     let patterns = PATTERNS.as_ref()?;
     if let Some(found) = patterns.create.captures(statement) {
         let tags = found.get(3).map_or_else(|| "null".to_owned(), |tags| format!("array[{}]::text[]", tags.as_str()));
@@ -94,7 +197,7 @@ fn sequence_of_the_platform(statement: &str) -> Option<String> {
     Some(format!("select pg_catalog.setval(pg_catalog.to_regclass({}),{})", &found[1], &found[2]))
 }
 
-/// A `create extension` that says in which schema or in which version.
+/// A `create extension`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CreateExtension {
     pub name: String,
@@ -106,7 +209,7 @@ pub struct CreateExtension {
 }
 
 impl CreateExtension {
-    /// `None` for other statements, and for one that says neither.
+    /// `None` for other statements.
     pub fn of(statement: &str) -> Option<Self> {
         let head = statement.get(..statement.floor_char_boundary(24)).unwrap_or(statement).to_ascii_lowercase();
         if !head.contains("extension") {
@@ -133,7 +236,24 @@ impl CreateExtension {
                 extension.cascades = true;
             }
         }
-        (extension.version.is_some() || extension.schema.is_some()).then_some(extension)
+        Some(extension)
+    }
+
+    /// Whether it may exist already.
+    pub fn only_if_absent(&self) -> bool {
+        self.head.to_ascii_lowercase().contains("exists")
+    }
+
+    /// The name of the schema that it asks for.
+    pub fn schema(&self) -> Option<String> {
+        self.schema.as_deref().map(name)
+    }
+
+    /// The statement without its version, and in `schema` if given.
+    pub fn statement(&self, schema: Option<&str>) -> String {
+        let schema =
+            schema.map(|schema| format!("\"{}\"", schema.replace('"', "\"\""))).or_else(|| self.schema.clone());
+        self.with(schema.as_deref(), None)
     }
 
     /// What creates it where there is another version alone, or where it lies in a schema of its own.
@@ -141,18 +261,33 @@ impl CreateExtension {
         if (has_version || self.version.is_none()) && (!has_own_schema || self.schema.is_none()) {
             return None;
         }
+        let version = self.version.as_deref().filter(|_| has_version);
+        Some(self.with(self.schema.as_deref().filter(|_| !has_own_schema), version))
+    }
+
+    /// `schema` as it is written.
+    fn with(&self, schema: Option<&str>, version: Option<&str>) -> String {
         let mut statement = format!("{}{}", self.head, self.identifier);
-        if let Some(schema) = self.schema.as_ref().filter(|_| !has_own_schema) {
+        if let Some(schema) = schema {
             statement.push_str(&format!(" schema {schema}"));
         }
-        if let Some(version) = self.version.as_ref().filter(|_| has_version) {
+        if let Some(version) = version {
             statement.push_str(&format!(" version {}", literal(version)));
         }
         if self.cascades {
             statement.push_str(" cascade");
         }
-        Some(statement)
+        statement
     }
+}
+
+/// The extension that `comment on extension` is about, as dumps write it.
+pub fn commented_extension(statement: &str) -> Option<String> {
+    let mut words = statement.split_whitespace();
+    let head = [words.next()?, words.next()?, words.next()?];
+    let is_comment =
+        head.iter().zip(["comment", "on", "extension"]).all(|(word, wanted)| word.eq_ignore_ascii_case(wanted));
+    is_comment.then(|| words.next().map(name)).flatten()
 }
 
 /// The name that an identifier stands for.
@@ -163,7 +298,7 @@ fn name(identifier: &str) -> String {
     }
 }
 
-fn literal(text: &str) -> String {
+pub fn literal(text: &str) -> String {
     // `standard_conforming_strings` is always on, so a backslash needs no escape.
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -196,9 +331,68 @@ mod tests {
         ] {
             assert_eq!(emulated(statement).as_deref(), Some(expected), "{statement}");
         }
-        for other in ["create table event_trigger ()", "comment on event trigger x is 'y'", "select 1"] {
+        for other in [
+            "create table event_trigger ()",
+            "do $$ begin perform 'create event trigger x'; end $$",
+            "comment on event trigger x is 'y'",
+            "select 1",
+        ] {
             assert_eq!(emulated(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn foreign_data_wrappers_become_calls_of_the_platform() {
+        for (statement, expected) in [
+            (
+                "create foreign data wrapper stripe_wrapper\n  handler stripe_fdw_handler\n  validator extensions.stripe_fdw_validator",
+                "select ferrobase.create_foreign_data_wrapper('stripe_wrapper', 'stripe_fdw_handler()', 'extensions.stripe_fdw_validator(text[], oid)', array[]::text[])",
+            ),
+            (
+                "CREATE FOREIGN DATA WRAPPER \"It's\" HANDLER \"extensions\".\"s3_fdw_handler\" NO VALIDATOR OPTIONS (a 'x, ''y''', \"B\" '2')",
+                "select ferrobase.create_foreign_data_wrapper('It''s', '\"extensions\".\"s3_fdw_handler\"()', null, array['a', 'x, ''y''', 'B', '2']::text[])",
+            ),
+            (
+                "drop foreign data wrapper if exists a cascade",
+                "select ferrobase.drop_foreign_data_wrapper('a', true) where exists (select from pg_catalog.pg_foreign_data_wrapper where fdwname = 'a')",
+            ),
+            ("drop foreign data wrapper a", "select ferrobase.drop_foreign_data_wrapper('a', false)"),
+            ("alter foreign data wrapper a owner to postgres", "select 1"),
+        ] {
+            assert_eq!(emulated(statement).as_deref(), Some(expected), "{statement}");
+        }
+        for other in ["create table wrapper ()", "create foreign data wrapper a options (b 'c'); drop table x"] {
+            assert_eq!(emulated(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_publication_of_realtimes_messages_stays_as_it_is() {
+        for statement in [
+            "CREATE PUBLICATION \"supabase_realtime_messages_publication\" WITH (publish = 'insert')",
+            "ALTER PUBLICATION supabase_realtime_messages_publication OWNER TO \"postgres\"",
+        ] {
+            assert_eq!(emulated(statement).as_deref(), Some("select 1"), "{statement}");
+        }
+        for other in ["create publication supabase_realtime", "drop publication supabase_realtime_messages_publication"]
+        {
+            assert_eq!(emulated(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn grants_of_a_dump_on_functions_of_extensions_are_tried() {
+        let granted = "GRANT ALL ON FUNCTION \"public\".\"gone\"(\"a\" \"text\") TO \"anon\"";
+        let instead = emulated(granted).expect("a block");
+        assert!(instead.contains(granted) && instead.contains("n.nspname = 'public'"), "{instead}");
+        assert_eq!(emulated("grant all on function f() to anon"), None);
+    }
+
+    #[test]
+    fn blocks_call_the_platform_in_the_statements_place() {
+        let block = "DO $do$\nBEGIN\n  IF NOT EXISTS (SELECT 1) THEN -- first\n    CREATE EVENT TRIGGER t ON sql_drop EXECUTE FUNCTION f();\n    drop event trigger u;\n  END IF;\nEND $do$";
+        let expected = "DO $do$\nBEGIN\n  IF NOT EXISTS (SELECT 1) THEN -- first\n    perform ferrobase.create_event_trigger('t', 'sql_drop', null, 'f()');\n    perform ferrobase.change_event_trigger('u', 'drop');\n  END IF;\nEND $do$";
+        assert_eq!(emulated(block).as_deref(), Some(expected));
     }
 
     #[test]
@@ -218,15 +412,23 @@ mod tests {
             ),
             ("create extension if not exists pg_trgm with schema extensions", true, false, None),
             ("create extension x version 1.0", true, false, None),
+            ("create extension pg_trgm", false, true, None),
         ] {
             let found = CreateExtension::of(statement).expect("an extension");
             assert_eq!(found.adjusted(has_version, has_own_schema).as_deref(), expected, "{statement}");
         }
         for other in
-            ["create extension pg_trgm", "alter extension x set schema y", "drop extension if exists x", "select 1"]
+            ["create extensions pg_trgm", "alter extension x set schema y", "drop extension if exists x", "select 1"]
         {
             assert_eq!(CreateExtension::of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn comments_on_extensions_are_found() {
+        let found = commented_extension("COMMENT ON EXTENSION \"pgjwt\" IS 'JSON Web Token'");
+        assert_eq!(found.as_deref(), Some("pgjwt"));
+        assert_eq!(commented_extension("comment on table extension is 'x'"), None);
     }
 
     #[test]

@@ -94,8 +94,8 @@ fn unavailable(message: &str) -> Option<&'static str> {
         "vector" => "'just vector' in Ferrobase's checkout installs pgvector for the embedded PostgreSQL",
         "pgtap" => "'just pgtap' in Ferrobase's checkout installs pgTAP for the embedded PostgreSQL",
         _ if name.starts_with("postgis") || name.starts_with("address_standardizer") || name == "pgrouting" => {
-            "the embedded PostgreSQL has no PostGIS: install PostgreSQL 18 with it (Debian's and Ubuntu's package is \
-             postgresql-18-postgis-3) and name the folder of that server's programs in PG_BIN_DIR"
+            "the embedded PostgreSQL has no PostGIS: 'just postgis' in Ferrobase's checkout installs a server with it on Debian; \
+             elsewhere install PostgreSQL 18 with postgresql-18-postgis-3; then name the folder of its programs in PG_BIN_DIR"
         }
         "rum" | "pgroonga" | "pgroonga_database" | "plv8" | "timescaledb" | "pg_stat_monitor" | "wal2json"
         | "orioledb" => {

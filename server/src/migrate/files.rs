@@ -10,20 +10,20 @@ use sha2::{Digest, Sha256};
 use super::MigrateError;
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../sql/platform"]
+#[folder = "$CARGO_MANIFEST_DIR/../../../sql/platform"]
 struct PlatformSql;
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../sql/auth"]
+#[folder = "$CARGO_MANIFEST_DIR/../../../sql/auth"]
 struct AuthSql;
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../sql/app"]
+#[folder = "$CARGO_MANIFEST_DIR/../../../sql/app"]
 #[allow_missing = true]
 struct AppSql;
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../sql/seed"]
+#[folder = "$CARGO_MANIFEST_DIR/../../../sql/seed"]
 #[allow_missing = true]
 struct DemoSql;
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_projects_migrations_are_never_taken_for_its_demo_data() {
+    fn a_projects_migrations_are_never_mistaken_for_seeds() {
         let project = Files::new("project", &["supabase/migrations/1_a.sql", "supabase/seed.sql", "other.sql"]);
         assert_eq!(project.names(Source::Folder), ["1_a.sql"]);
         assert_eq!(project.names(Source::SeedFolder), ["seed.sql"]);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_comes_twice_is_named_though_another_file_stands_between() {
+    fn a_duplicate_version_is_reported_even_if_not_adjacent() {
         let files = Files::new("twice", &["10.sql", "100_b.sql", "10_c.sql"]);
         let error = Source::Folder(files.0.clone()).read().expect_err("refused").to_string();
         assert!(error.starts_with("the files 10.sql and 10_c.sql have the same version 10"), "{error}");

@@ -12,7 +12,7 @@ use super::statements::split;
 /// The table that records a set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ledger {
-    /// `ferrobase.platform_files`.
+    /// `_supavisor.platform_files`.
     Platform,
     /// `auth.schema_migrations`, shared with Supabase Auth: only versions; ours begin with `ferrobase_`.
     Auth,
@@ -20,7 +20,7 @@ pub enum Ledger {
     Migrations,
     /// `supabase_migrations.definition_files`: the application's functions, views, triggers, policies and rights.
     Definitions,
-    /// `ferrobase.seed_files`.
+    /// `_supavisor.seed_files`.
     DemoSeed,
     /// `supabase_migrations.seed_files`, as in the Supabase CLI.
     ProjectSeeds,
@@ -37,8 +37,8 @@ pub struct Entry {
 
 /// Records all accounts after a seed: it ran in a database without others.
 const REMEMBER_USERS: &str = "do $$ begin
-  if to_regclass('auth.users') is not null and to_regclass('ferrobase.seeded_users') is not null then
-    insert into ferrobase.seeded_users select id from auth.users on conflict do nothing;
+  if to_regclass('auth.users') is not null and to_regclass('_supavisor.seeded_users') is not null then
+    insert into _supavisor.seeded_users select id from auth.users on conflict do nothing;
   end if;
 end $$";
 
@@ -67,11 +67,16 @@ impl Ledger {
         if let Some(make) = self.make() {
             session.client.batch_execute(make).await?;
         }
-        let table = self.table();
-        let exists = session.client.query_one("select to_regclass($1) is not null", &[&table]).await?;
-        if !exists.get::<_, bool>(0) {
-            return Ok(HashMap::new());
-        }
+        self.read(session).await
+    }
+
+    /// All records by key; none where there is no table.
+    pub async fn read(self, session: &Session) -> Result<HashMap<String, Entry>, MigrateError> {
+        // Where an earlier version was the last to run, the platform's is in schema ferrobase.
+        let former = if self == Self::Platform { "ferrobase.platform_files" } else { self.table() };
+        let found = "select coalesce(to_regclass($1), to_regclass($2))::text";
+        let found = session.client.query_one(found, &[&self.table(), &former]).await?;
+        let Some(table) = found.get::<_, Option<String>>(0) else { return Ok(HashMap::new()) };
         let (key, checksum, applied_at) = match self {
             Self::Auth => ("version", "null::text", "null::timestamptz"),
             Self::Migrations => ("version", "checksum", "applied_at"),
@@ -140,11 +145,11 @@ impl Ledger {
 
     fn table(self) -> &'static str {
         match self {
-            Self::Platform => "ferrobase.platform_files",
+            Self::Platform => "_supavisor.platform_files",
             Self::Auth => "auth.schema_migrations",
             Self::Migrations => "supabase_migrations.schema_migrations",
             Self::Definitions => "supabase_migrations.definition_files",
-            Self::DemoSeed => "ferrobase.seed_files",
+            Self::DemoSeed => "_supavisor.seed_files",
             Self::ProjectSeeds => "supabase_migrations.seed_files",
         }
     }
@@ -153,11 +158,21 @@ impl Ledger {
     fn make(self) -> Option<&'static str> {
         match self {
             Self::Platform => Some(
-                "create schema if not exists ferrobase;
-                 create table if not exists ferrobase.platform_files (
+                // Earlier versions had them in schema ferrobase.
+                "create schema if not exists _supavisor;
+                 do $$ declare
+                   name text;
+                 begin
+                   foreach name in array array['platform_files', 'seeded_users', 'seed_files'] loop
+                     if to_regclass('_supavisor.' || name) is null and to_regclass('ferrobase.' || name) is not null then
+                       execute format('alter table ferrobase.%I set schema _supavisor', name);
+                     end if;
+                   end loop;
+                 end $$;
+                 create table if not exists _supavisor.platform_files (
                    name text primary key, checksum text not null, applied_at timestamptz not null default now());
-                 create table if not exists ferrobase.seeded_users (user_id uuid primary key);
-                 create table if not exists ferrobase.seed_files (
+                 create table if not exists _supavisor.seeded_users (user_id uuid primary key);
+                 create table if not exists _supavisor.seed_files (
                    name text primary key, checksum text not null, applied_at timestamptz not null default now())",
             ),
             // The CLI's columns come first. Rows that it wrote have neither checksum nor time.

@@ -27,13 +27,15 @@ pub struct PlatformUrls {
     pub rest_url: String,
     /// Logs in as `supabase_auth_admin`: the auth server.
     pub auth_url: String,
-    /// Logs in as `ferrobase_admin`: outbox and inbox.
+    /// Logs in as `supabase_ferrobase_admin`: outbox and inbox.
     pub service_url: String,
     /// Logs in as `supabase_replication_admin`, for realtime, which follows the database's log; or as the owner
     /// if that role is not ours or may not replicate.
     pub replication_url: String,
     /// Where requests go instead, if there is a pooler that hands connections on between transactions.
     pub pooled: Option<PooledUrls>,
+    /// Logs in as `authenticator` at the replica that answers reads, if there is one.
+    pub replica_url: Option<String>,
 }
 
 /// The logins of requests at a transaction pooler such as PgBouncer.
@@ -54,6 +56,8 @@ pub struct GivenUrls {
     pub replication: Option<String>,
     /// `FERROBASE_POOLER_URL`.
     pub pooler: Option<String>,
+    /// `FERROBASE_READ_REPLICA_URL`.
+    pub replica: Option<String>,
 }
 
 impl GivenUrls {
@@ -63,6 +67,7 @@ impl GivenUrls {
             auth: reader.text(&["GOTRUE_DB_DATABASE_URL"]),
             replication: reader.text(&["FERROBASE_REPLICATION_URL"]),
             pooler: reader.text(&["FERROBASE_POOLER_URL"]),
+            replica: reader.text(&["FERROBASE_READ_REPLICA_URL"]),
         }
     }
 }
@@ -84,7 +89,7 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
     for (role, setting, given) in [
         ("authenticator", "PGRST_DB_URI", given.rest.as_ref()),
         ("supabase_auth_admin", "GOTRUE_DB_DATABASE_URL", given.auth.as_ref()),
-        ("ferrobase_admin", "DATABASE_URL", None),
+        ("supabase_ferrobase_admin", "DATABASE_URL", None),
     ] {
         if let Some(url) = given {
             urls.push(url.clone());
@@ -118,7 +123,9 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
         Some(pooler) => Some(at_pooler(pooler, &rest_url, &auth_url).await?),
         None => None,
     };
-    Ok(PlatformUrls { rest_url, auth_url, service_url, replication_url, pooled })
+    // It may be down now: the server starts without it.
+    let replica_url = given.replica.as_ref().map(|replica| with_login_of(replica, &rest_url)).transpose()?;
+    Ok(PlatformUrls { rest_url, auth_url, service_url, replication_url, pooled, replica_url })
 }
 
 /// The logins of requests at the pooler that `given` names, as [`prepare`] comes to them; nothing is changed.
@@ -132,18 +139,25 @@ pub async fn pooled(owner_url: &str, secret: &str, given: &GivenUrls) -> Result<
     at_pooler(given.pooler.as_deref().unwrap_or(owner_url), &rest_url, &auth_url).await
 }
 
+/// The login of reads at the replica that `given` names, if it names one, as [`prepare`] comes to it.
+pub fn at_replica(owner_url: &str, secret: &str, given: &GivenUrls) -> Result<Option<String>, MigrateError> {
+    let Some(replica) = &given.replica else { return Ok(None) };
+    let owner: Config = owner_url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+    let key = owner.get_password().map_or_else(|| secret.as_bytes().to_vec(), <[u8]>::to_vec);
+    let role = "authenticator";
+    let rest_url = given.rest.clone().unwrap_or_else(|| with_login(owner_url, role, &derive(&key, role)));
+    with_login_of(replica, &rest_url).map(Some)
+}
+
 /// The same logins at the pooler, which has to let them in.
 async fn at_pooler(pooler: &str, rest_url: &str, auth_url: &str) -> Result<PooledUrls, MigrateError> {
     let mut urls = [rest_url, auth_url].map(str::to_owned);
     for url in &mut urls {
-        let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
-        let (user, password) = (config.get_user().unwrap_or_default(), config.get_password().unwrap_or_default());
-        let escape =
-            |text: &[u8]| percent_encoding::percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
-        *url = with_login(pooler, &escape(user.as_bytes()), &escape(password));
+        *url = with_login_of(pooler, url)?;
         let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
         if let Err(error) = db::connect(&config).await {
-            return Err(MigrateError::Pooler { role: user.to_owned(), cause: error.to_string() });
+            let role = config.get_user().unwrap_or_default().to_owned();
+            return Err(MigrateError::Pooler { role, cause: error.to_string() });
         }
     }
     let [rest_url, auth_url] = urls;
@@ -241,6 +255,14 @@ fn with_login(url: &str, user: &str, password: &str) -> String {
     // A URL without a host (a socket named in the query) cannot carry a user before it.
     let joint = if tail.contains('?') { '&' } else { '?' };
     format!("{scheme}://{tail}{joint}user={user}&password={password}")
+}
+
+/// `url` with the login of `other`.
+pub fn with_login_of(url: &str, other: &str) -> Result<String, MigrateError> {
+    let config: Config = other.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+    let (user, password) = (config.get_user().unwrap_or_default(), config.get_password().unwrap_or_default());
+    let escape = |text: &[u8]| percent_encoding::percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+    Ok(with_login(url, &escape(user.as_bytes()), &escape(password)))
 }
 
 /// Whether the server accepts this login. Other failures are errors.

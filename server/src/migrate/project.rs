@@ -34,25 +34,32 @@ pub struct Known {
 pub async fn known(admin_url: &str, url: &str) -> Result<Known, MigrateError> {
     let session = Session::connect_for_platform(admin_url).await?;
     let mut known = Known::default();
-    let exists = "select to_regclass('ferrobase.project') is not null,
+    // Where an earlier version was the last to run, it is in schema ferrobase.
+    let exists = "select coalesce(to_regclass('_supavisor.project'), to_regclass('ferrobase.project'))::text,
                          to_regclass('supabase_migrations.schema_migrations') is not null";
     let row = session.client.query_one(exists, &[]).await?;
-    let (has_project, has_history): (bool, bool) = (row.get(0), row.get(1));
-    if has_project
-        && let Some(row) = session.client.query_opt("select id, complete from ferrobase.project", &[]).await?
+    let (table, has_history): (Option<String>, bool) = (row.get(0), row.get(1));
+    if let Some(table) = table
+        && let Some(row) = session.client.query_opt(&format!("select id, complete from {table}"), &[]).await?
     {
         known.id = Some(row.get(0));
         known.is_complete = row.get(1);
     }
     if has_history {
-        let owner = Session::connect(url).await?;
-        let rows = owner
-            .client
-            .query("select version, coalesce(name, '') from supabase_migrations.schema_migrations", &[])
-            .await?;
-        known.history = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        known.history = history(url).await?;
     }
     Ok(known)
+}
+
+/// Applied migrations: version and name. Empty if the table does not exist. Read as the owner.
+pub async fn history(url: &str) -> Result<BTreeMap<String, String>, MigrateError> {
+    let session = Session::connect(url).await?;
+    let there = "select to_regclass('supabase_migrations.schema_migrations') is not null";
+    if !session.client.query_one(there, &[]).await?.get::<_, bool>(0) {
+        return Ok(BTreeMap::new());
+    }
+    let applied = "select version, coalesce(name, '') from supabase_migrations.schema_migrations";
+    Ok(session.client.query(applied, &[]).await?.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 /// Records the database's project and whether it is complete.
@@ -61,7 +68,7 @@ pub async fn remember(admin_url: &str, id: &str, is_complete: bool) -> Result<()
     session
         .client
         .execute(
-            "insert into ferrobase.project (id, complete) values ($1, $2)
+            "insert into _supavisor.project (id, complete) values ($1, $2)
              on conflict (id) do update set complete = excluded.complete",
             &[&id, &is_complete],
         )
@@ -70,7 +77,7 @@ pub async fn remember(admin_url: &str, id: &str, is_complete: bool) -> Result<()
 }
 
 /// What a new database of a project gets before its migrations.
-pub struct Outset<'a> {
+pub struct ProjectSetup<'a> {
     /// `supabase/roles.sql`, if there is one.
     pub roles: Option<&'a Path>,
     /// Whether the API roles get access to new tables in `public`.
@@ -80,11 +87,11 @@ pub struct Outset<'a> {
 }
 
 /// Settings, default privileges and roles. Requires the platform.
-pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<(), MigrateError> {
+pub async fn begin(admin_url: &str, url: &str, setup: &ProjectSetup<'_>) -> Result<(), MigrateError> {
     let admin = Session::connect_for_platform(admin_url).await?;
     for (name, value) in [
-        ("app.settings.jwt_secret", outset.jwt_secret.to_owned()),
-        ("app.settings.jwt_exp", outset.jwt_expiry.to_string()),
+        ("app.settings.jwt_secret", setup.jwt_secret.to_owned()),
+        ("app.settings.jwt_exp", setup.jwt_expiry.to_string()),
     ] {
         let statement = admin
             .client
@@ -103,7 +110,7 @@ pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<()
     }
     let session = Session::connect_alone(url).await?;
     session.reset().await?;
-    if !outset.exposes_new_tables {
+    if !setup.exposes_new_tables {
         let roles = "from anon, authenticated, service_role";
         session
             .client
@@ -114,12 +121,28 @@ pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<()
             ))
             .await?;
     }
-    if let Some(path) = outset.roles {
-        let file = files::file(path)?;
-        session.client.batch_execute("begin").await?;
-        session.statements(&file, &mut false).await?;
-        session.client.batch_execute("commit").await?;
+    if let Some(path) = setup.roles {
+        run_unrecorded(&session, &files::file(path)?).await?;
     }
+    Ok(())
+}
+
+/// Runs files that are not recorded, such as `roles.sql` and declared schemas: each in one transaction, in the given order. The names
+/// are used in errors.
+pub async fn globals(url: &str, named: &[(String, PathBuf)]) -> Result<(), MigrateError> {
+    let session = Session::connect_alone(url).await?;
+    for (name, path) in named {
+        let file = SqlFile { file: name.clone(), ..files::file(path)? };
+        session.reset().await?;
+        run_unrecorded(&session, &file).await?;
+    }
+    Ok(())
+}
+
+async fn run_unrecorded(session: &Session, file: &SqlFile) -> Result<(), MigrateError> {
+    session.client.batch_execute("begin").await?;
+    session.statements(file, &mut false).await?;
+    session.client.batch_execute("commit").await?;
     Ok(())
 }
 
@@ -215,6 +238,36 @@ pub async fn seeds(url: &str, seeds: &[(String, PathBuf)], tell: Tell<'_>) -> Re
     };
     Plan::of(&session, set).await?.carry_out(&session, &watch).await?;
     Ok(())
+}
+
+/// A seed that has not run, or not with its current text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingSeed {
+    pub name: String,
+    pub path: PathBuf,
+    /// Whether it ran with another text. If so, only its hash is updated.
+    pub is_changed: bool,
+}
+
+/// The seeds that [`seeds`] would run or record. Read-only.
+pub async fn pending_seeds(url: &str, seeds: &[(String, PathBuf)]) -> Result<Vec<PendingSeed>, MigrateError> {
+    let session = Session::connect(url).await?;
+    let there = "select to_regclass('supabase_migrations.seed_files') is not null";
+    let mut recorded: BTreeMap<String, String> = BTreeMap::new();
+    if session.client.query_one(there, &[]).await?.get(0) {
+        let hashes = "select path, coalesce(hash, '') from supabase_migrations.seed_files";
+        recorded = session.client.query(hashes, &[]).await?.iter().map(|row| (row.get(0), row.get(1))).collect();
+    }
+    let mut pending = Vec::new();
+    for (name, path) in seeds {
+        let file = SqlFile { file: name.clone(), ..files::file(path)? };
+        let hash = Ledger::ProjectSeeds.checksum(&file);
+        let known = recorded.get(name);
+        if known != Some(&hash) {
+            pending.push(PendingSeed { name: name.clone(), path: path.clone(), is_changed: known.is_some() });
+        }
+    }
+    Ok(pending)
 }
 
 /// Creates or updates the buckets in a configuration. As the owner, whose triggers may be on the table.

@@ -110,6 +110,12 @@ impl<'a> Plan<'a> {
         self.steps.is_empty()
     }
 
+    /// The names of the files that would run.
+    pub fn files(&self) -> Vec<String> {
+        let runs = self.steps.iter().filter(|(step, _)| *step == Step::Run);
+        runs.map(|(_, file)| file.file.clone()).collect()
+    }
+
     /// Carries out the plan. The files in the result have run and are recorded.
     pub async fn carry_out(&self, session: &Session, watch: Watch<'_>) -> Result<Applied, MigrateError> {
         let mut applied = Applied { files: Vec::new(), unchanged: self.unchanged };

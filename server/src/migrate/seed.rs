@@ -42,7 +42,7 @@ pub async fn has_demo_accounts(url: &str) -> Result<bool, MigrateError> {
     }
     let row = session
         .client
-        .query_one("select exists (select from auth.users join ferrobase.seeded_users on user_id = id)", &[])
+        .query_one("select exists (select from auth.users join _supavisor.seeded_users on user_id = id)", &[])
         .await?;
     Ok(row.get(0))
 }
@@ -51,7 +51,7 @@ async fn has_users_table(session: &Session) -> Result<bool, MigrateError> {
     Ok(session
         .client
         .query_one(
-            "select to_regclass('auth.users') is not null and to_regclass('ferrobase.seeded_users') is not null",
+            "select to_regclass('auth.users') is not null and to_regclass('_supavisor.seeded_users') is not null",
             &[],
         )
         .await?
@@ -66,7 +66,7 @@ async fn refuse_foreign_users(session: &Session) -> Result<(), MigrateError> {
         .client
         .query_one(
             "select count(*), coalesce(min(coalesce(email, phone, id::text)), '') from auth.users
-             where id not in (select user_id from ferrobase.seeded_users)",
+             where id not in (select user_id from _supavisor.seeded_users)",
             &[],
         )
         .await?;

@@ -7,9 +7,10 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use super::MigrateError;
-use super::emulated::{CreateExtension, emulated};
+use super::emulated::{CreateExtension, commented_extension, emulated};
 use super::error::{describe, in_file, unopened};
 use super::files::SqlFile;
+use super::foreign;
 use super::statements::{Role, split};
 use crate::db;
 
@@ -186,10 +187,24 @@ impl Session {
             let wanted = extension.version.as_deref().unwrap_or_default();
             let row = self.client.query_one(here, &[&extension.name, &wanted]).await?;
             let (is_here, has_version, has_own_schema): (bool, bool, bool) = (row.get(0), row.get(1), row.get(2));
-            // PostgreSQL says what is wrong with one that is not here.
-            return Ok(extension.adjusted(has_version, has_own_schema).filter(|_| is_here));
+            if is_here {
+                return Ok(extension.adjusted(has_version, has_own_schema));
+            }
+            // Of the embedded PostgreSQL: it says what is wrong.
+            return foreign::instead_of(&self.client, &extension).await;
+        }
+        if let Some(extension) = commented_extension(statement)
+            && self.records_extensions().await?
+            && foreign::is_recorded(&self.client, &extension).await?
+        {
+            return Ok(Some("select 1".to_owned()));
         }
         Ok(emulated(statement).filter(|_| self.emulates))
+    }
+
+    async fn records_extensions(&self) -> Result<bool, tokio_postgres::Error> {
+        let there = "select pg_catalog.to_regclass('_supavisor.extensions') is not null";
+        Ok(self.client.query_one(there, &[]).await?.get(0))
     }
 
     async fn copy(&self, statement: &str, data: &str) -> Result<(), tokio_postgres::Error> {

@@ -197,7 +197,7 @@ impl<'a> Iterator for Lexer<'a> {
     type Item = Statement<'a>;
 
     fn next(&mut self) -> Option<Statement<'a>> {
-        let mut outset = self.at;
+        let mut setup = self.at;
         self.skip_blank();
         loop {
             if self.rest().starts_with(';') {
@@ -207,7 +207,7 @@ impl<'a> Iterator for Lexer<'a> {
             } else {
                 break;
             }
-            outset = self.at;
+            setup = self.at;
             self.skip_blank();
         }
         let begin = self.at;
@@ -260,7 +260,7 @@ impl<'a> Iterator for Lexer<'a> {
             self.step();
         }
         let text = self.sql.get(begin..self.at).unwrap_or("").trim_end();
-        let commented = self.sql.get(outset..self.at).unwrap_or("").trim();
+        let commented = self.sql.get(setup..self.at).unwrap_or("").trim();
         self.counted.1 += self.sql.get(self.counted.0..begin).map_or(0, |between| between.chars().count());
         self.counted.0 = begin;
         let data = if is_copy_from_stdin(text) { self.take_data() } else { None };

@@ -1,4 +1,4 @@
-//! Buckets that the configuration declares, and the files that go into them.
+//! Buckets declared in the configuration, and the files to upload into them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use super::values::parse_size;
 pub struct Bucket {
     pub name: String,
     pub public: bool,
-    /// Bytes; `None`: the limit of all buckets.
+    /// Bytes; `None` means the global limit.
     pub file_size_limit: Option<u64>,
     pub allowed_mime_types: Option<Vec<String>>,
-    /// A folder whose files are uploaded.
+    /// The folder whose files are uploaded.
     pub objects: Option<PathBuf>,
 }
 
@@ -37,21 +37,24 @@ impl Project {
 }
 
 impl Bucket {
-    /// Every file below the folder, with the key that it gets; in name order.
+    /// Every file below the folder with its object key, sorted.
     pub fn files(&self) -> Vec<(String, PathBuf)> {
-        let mut files = Vec::new();
-        if let Some(folder) = &self.objects {
-            collect(folder, folder, &mut files);
-        }
-        files.sort();
-        files
+        self.objects.as_deref().map(files_below).unwrap_or_default()
     }
+}
+
+/// Every file below a folder with its path in it, sorted.
+pub fn files_below(folder: &Path) -> Vec<(String, PathBuf)> {
+    let mut files = Vec::new();
+    collect(folder, folder, &mut files);
+    files.sort();
+    files
 }
 
 fn collect(root: &Path, folder: &Path, into: &mut Vec<(String, PathBuf)>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
-        // Links may lead in circles.
+        // Symbolic links are not followed, since they may form cycles.
         let Ok(kind) = path.symlink_metadata() else { continue };
         if kind.is_dir() {
             collect(root, &path, into);
@@ -68,7 +71,7 @@ mod tests {
     use super::super::testing::Folder;
 
     #[test]
-    fn buckets_have_their_limits_and_files() {
+    fn buckets_are_read_with_limits_and_files() {
         let folder = Folder::new(
             "buckets",
             &[

@@ -1,8 +1,8 @@
-//! Where a Deno is, for edge functions and for commands.
+//! Finds Deno, for edge functions and for commands.
 
 use std::path::{Path, PathBuf};
 
-/// `tools/deno` of a folder around the current one or this executable, else on PATH.
+/// Looks in `tools/deno` of a folder around the current one or around this executable, then on PATH.
 pub fn find_deno() -> Option<PathBuf> {
     let package = if cfg!(target_os = "macos") {
         format!("darwin-{}", if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" })

@@ -1,4 +1,4 @@
-//! The `.env` files of a project. Nothing is overridden: the process environment wins, then the nearer folder, then the
+//! The `.env` files of a project. A value is never overridden: the process environment wins, then the nearer folder, then the
 //! earlier file.
 
 use std::collections::BTreeMap;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::ProjectError;
 
-/// Adds to `environment` what the files in `supabase/` and in `root` say. Functions have a file of their own, which is
-/// none of these.
+/// Adds the variables of the `.env` files in `supabase/` and in `root` to `environment`. The functions' own `.env` file is not
+/// read here.
 pub fn load(root: &Path, environment: &mut BTreeMap<String, String>) -> Result<(), ProjectError> {
     let stage = environment.get("SUPABASE_ENV").map_or("development", String::as_str).to_owned();
     let mut names = vec![format!(".env.{stage}.local")];
@@ -36,11 +36,11 @@ pub fn read(path: &Path) -> Result<Vec<(String, String)>, ProjectError> {
     dotenvy::from_read_iter(text.as_bytes()).map(|pair| pair.map_err(|error| unreadable(error.to_string()))).collect()
 }
 
-/// Quotes bare values that contain spaces or quotes (`NAME=My app`, `NAME=[{"a": 1}]`): the Supabase CLI takes them, `dotenvy`
-/// refuses them.
+/// Quotes bare values that contain spaces or quotes (`NAME=My app`, `NAME=[{"a": 1}]`). The Supabase CLI accepts them, `dotenvy`
+/// does not.
 fn with_bare_values_quoted(text: &str) -> String {
     let mut lines = Vec::new();
-    // The quote that a value of several lines still waits for.
+    // The closing quote that a multi-line value is missing so far.
     let mut open = None;
     for line in text.lines() {
         if let Some(quote) = open {
@@ -62,7 +62,7 @@ fn with_bare_values_quoted(text: &str) -> String {
         }
         let bare = value.split(" #").next().unwrap_or_default().trim_end();
         if bare.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')) {
-            // Within these quotes a variable is replaced as it is without them.
+            // Double quotes, so that variables are substituted as in the bare value.
             lines.push(format!("{name}=\"{}\"", bare.replace('\\', "\\\\").replace('"', "\\\"")));
         } else {
             lines.push(line.to_owned());
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_process_wins_then_the_nearer_folder_then_the_more_special_file() {
+    fn process_variables_win_then_the_nearer_folder_then_the_more_specific_file() {
         let folder = Folder::new(
             "dotenv",
             &[

@@ -1,27 +1,26 @@
-//! The edge functions of a project: folders below `supabase/functions`, what `config.toml` says of each, and their
-//! environment.
+//! The edge functions of a project: folders below `supabase/functions`, their sections of `config.toml`, and their environment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::{Project, ProjectError, dotenv, values};
 
-/// A function as it is to be served.
+/// How a function is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionConfig {
     pub slug: String,
-    /// Whether a call needs a token of the project.
+    /// Whether calls need a valid JWT of the project.
     pub verify_jwt: bool,
     pub entrypoint: PathBuf,
-    /// `deno.json` or an import map, where there is one.
+    /// `deno.json` or an import map, if there is one.
     pub imports: Option<PathBuf>,
-    /// A `package.json` beside the entry point that takes its place.
+    /// Whether a `package.json` beside the entry point is used instead.
     pub package_json: bool,
-    /// Patterns of further files that it may read.
+    /// Glob patterns of other files that the function may read.
     pub static_files: Vec<PathBuf>,
 }
 
-/// Names that an entry point may have, in the order in which they are looked for.
+/// File names of entry points, in search order.
 const ENTRY_POINTS: [&str; 5] = ["index.ts", "index.js", "index.mjs", "index.tsx", "index.jsx"];
 
 impl Project {
@@ -29,7 +28,7 @@ impl Project {
         self.folder().join("functions")
     }
 
-    /// Every function in name order, and a word for each that is not served.
+    /// Every function in name order, and a message for each that is not served.
     pub fn functions(&self) -> (Vec<FunctionConfig>, Vec<String>) {
         let (mut functions, mut skipped) = (Vec::new(), Vec::new());
         if !self.is_on("edge_runtime.enabled", true) {
@@ -94,8 +93,8 @@ impl Project {
         (functions, skipped)
     }
 
-    /// What functions find in their environment beside the server's own names: the secrets of the configuration, over
-    /// them `file`, or else `supabase/functions/.env`. Names of the platform are left out, with a word.
+    /// The environment of functions besides the server's own variables: the secrets of the configuration, overridden by `file`,
+    /// or else by `supabase/functions/.env`. Names that begin with `SUPABASE_` are skipped with a message.
     pub fn function_environment(
         &self,
         file: Option<&std::path::Path>,
@@ -133,7 +132,7 @@ mod tests {
     use super::super::testing::Folder;
 
     #[test]
-    fn folders_with_an_entry_point_are_functions_and_the_configuration_adds_to_them() {
+    fn folders_with_an_entry_point_and_configured_functions_are_found() {
         let folder = Folder::new(
             "functions",
             &[

@@ -1,27 +1,28 @@
-//! Every key of `config.toml` that the Supabase CLI knows, and what becomes of it here. A star stands for any name.
+//! Every key of `config.toml` that the Supabase CLI knows, and how it is used here. A star stands for any name.
 
-/// What a key is to us.
+/// How a key is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Handed to the server under this name as it stands.
+    /// Passed to the server unchanged, under this name.
     Setting(&'static str),
-    /// True or false, handed on under this name.
+    /// A boolean, passed on under this name.
     Flag(&'static str),
-    /// True or false, handed on as its opposite.
+    /// A boolean, passed on negated.
     NotFlag(&'static str),
-    /// Read by code of this room.
+    /// Read by code in this module.
     Read,
-    /// Of the hosted platform, or of a part that we do not have and that nothing depends on.
+    /// Ignored: it concerns the hosted platform, or a part that is missing here and affects nothing else.
     Accepted,
-    /// Not served; if it is on or has a value, the sentence says what that means.
+    /// Not supported. If it is enabled or has a value, the user is told this.
     NotServed(&'static str),
 }
 
 use Use::{Accepted, Flag, NotFlag, NotServed, Read, Setting};
 
 const TLS: &str = "the API is served without TLS";
+const SMTP_PORT: Use =
+    if crate::config::INBOX_TAKES_SMTP { Read } else { NotServed("this build's inbox takes no mail by SMTP") };
 const SMS: &str = "messages leave through twilio or twilio_verify, or the hook send_sms";
-const THIRD_PARTY: &str = "tokens of other issuers are not taken";
 
 pub const KEYS: &[(&str, Use)] = &[
     ("project_id", Read),
@@ -39,11 +40,12 @@ pub const KEYS: &[(&str, Use)] = &[
     ("db.shadow_port", Accepted),
     ("db.major_version", Accepted),
     ("db.health_timeout", Accepted),
+    ("db.orioledb_version", NotServed("tables are stored in PostgreSQL's own heap")),
     ("db.root_key", Accepted),
     ("db.pooler.enabled", NotServed("there is no pooler: connect to the database itself")),
     ("db.pooler.*", Accepted),
     ("db.migrations.enabled", Read),
-    ("db.migrations.schema_paths", Accepted),
+    ("db.migrations.schema_paths", Read),
     ("db.seed.enabled", Read),
     ("db.seed.sql_paths", Read),
     ("db.vault.*", Read),
@@ -56,7 +58,7 @@ pub const KEYS: &[(&str, Use)] = &[
     ("studio.*", Accepted),
     ("local_smtp.enabled", Read),
     ("local_smtp.port", Read),
-    ("local_smtp.smtp_port", NotServed("the inbox takes no mail by SMTP")),
+    ("local_smtp.smtp_port", SMTP_PORT),
     ("local_smtp.pop3_port", NotServed("the inbox is not read by POP3")),
     ("local_smtp.admin_email", Setting("GOTRUE_SMTP_ADMIN_EMAIL")),
     ("local_smtp.sender_name", Setting("GOTRUE_SMTP_SENDER_NAME")),
@@ -92,15 +94,18 @@ pub const KEYS: &[(&str, Use)] = &[
     ("auth.enable_manual_linking", Flag("GOTRUE_SECURITY_MANUAL_LINKING_ENABLED")),
     ("auth.minimum_password_length", Setting("GOTRUE_PASSWORD_MIN_LENGTH")),
     ("auth.password_requirements", Read),
-    // Of no effect in a local stack: a suite signs up hundreds of people from one address.
+    // Limits do not apply in a local stack, where a test suite signs up hundreds of people from one address.
     ("auth.rate_limit.*", Accepted),
     ("auth.captcha.enabled", Flag("GOTRUE_SECURITY_CAPTCHA_ENABLED")),
     ("auth.captcha.provider", Setting("GOTRUE_SECURITY_CAPTCHA_PROVIDER")),
     ("auth.captcha.secret", Setting("GOTRUE_SECURITY_CAPTCHA_SECRET")),
     ("auth.email.enable_signup", Flag("GOTRUE_EXTERNAL_EMAIL_ENABLED")),
+    // The name of version 3, which wins over the older one.
+    ("auth.email.enabled", Flag("GOTRUE_EXTERNAL_EMAIL_ENABLED")),
     ("auth.email.double_confirm_changes", Flag("GOTRUE_MAILER_SECURE_EMAIL_CHANGE_ENABLED")),
     ("auth.email.enable_confirmations", NotFlag("GOTRUE_MAILER_AUTOCONFIRM")),
     ("auth.email.secure_password_change", Flag("GOTRUE_SECURITY_UPDATE_PASSWORD_REQUIRE_REAUTHENTICATION")),
+    ("auth.email.require_current_password", Flag("GOTRUE_SECURITY_UPDATE_PASSWORD_REQUIRE_CURRENT_PASSWORD")),
     ("auth.email.max_frequency", Setting("GOTRUE_SMTP_MAX_FREQUENCY")),
     ("auth.email.otp_length", Setting("GOTRUE_MAILER_OTP_LENGTH")),
     ("auth.email.otp_expiry", Setting("GOTRUE_MAILER_OTP_EXP")),
@@ -112,6 +117,7 @@ pub const KEYS: &[(&str, Use)] = &[
     ("auth.email.notification.*.subject", Read),
     ("auth.email.notification.*.content_path", Read),
     ("auth.sms.enable_signup", Flag("GOTRUE_EXTERNAL_PHONE_ENABLED")),
+    ("auth.sms.enabled", Flag("GOTRUE_EXTERNAL_PHONE_ENABLED")),
     ("auth.sms.enable_confirmations", NotFlag("GOTRUE_SMS_AUTOCONFIRM")),
     ("auth.sms.template", Setting("GOTRUE_SMS_TEMPLATE")),
     ("auth.sms.max_frequency", Setting("GOTRUE_SMS_MAX_FREQUENCY")),
@@ -155,8 +161,18 @@ pub const KEYS: &[(&str, Use)] = &[
     ("auth.oauth_server.enabled", Flag("GOTRUE_OAUTH_SERVER_ENABLED")),
     ("auth.oauth_server.authorization_url_path", Setting("GOTRUE_OAUTH_SERVER_AUTHORIZATION_PATH")),
     ("auth.oauth_server.allow_dynamic_registration", Flag("GOTRUE_OAUTH_SERVER_ALLOW_DYNAMIC_REGISTRATION")),
-    ("auth.third_party.*.enabled", NotServed(THIRD_PARTY)),
-    ("auth.third_party.*.*", Accepted),
+    ("auth.third_party.firebase.enabled", Read),
+    ("auth.third_party.firebase.project_id", Read),
+    ("auth.third_party.auth0.enabled", Read),
+    ("auth.third_party.auth0.tenant", Read),
+    ("auth.third_party.auth0.tenant_region", Read),
+    ("auth.third_party.aws_cognito.enabled", Read),
+    ("auth.third_party.aws_cognito.user_pool_id", Read),
+    ("auth.third_party.aws_cognito.user_pool_region", Read),
+    ("auth.third_party.clerk.enabled", Read),
+    ("auth.third_party.clerk.domain", Read),
+    ("auth.third_party.workos.enabled", Read),
+    ("auth.third_party.workos.issuer_url", Read),
     ("edge_runtime.enabled", Read),
     ("edge_runtime.policy", Accepted),
     ("edge_runtime.inspector_port", Accepted),
@@ -167,12 +183,14 @@ pub const KEYS: &[(&str, Use)] = &[
     ("functions.*.import_map", Read),
     ("functions.*.entrypoint", Read),
     ("functions.*.static_files", Read),
+    ("experimental.pgdelta.enabled", Read),
+    ("experimental.pgdelta.declarative_schema_path", Read),
     ("experimental.*", Accepted),
     ("experimental.*.*", Accepted),
     ("remotes.*", Accepted),
 ];
 
-/// Defaults of the CLI for the keys that are handed on as they stand; where ours differ, these are what a project means.
+/// The CLI's defaults for keys that are passed on unchanged. They apply to a project even where the server's own defaults differ.
 pub const DEFAULTS: &[(&str, &str)] = &[
     ("api.max_rows", "1000"),
     ("local_smtp.admin_email", "admin@email.com"),
@@ -202,18 +220,18 @@ pub const DEFAULTS: &[(&str, &str)] = &[
     ("auth.oauth_server.authorization_url_path", "/oauth/consent"),
 ];
 
-/// What becomes of the key at `path`.
+/// How the key at `path` is used.
 pub fn use_of(path: &str) -> Option<Use> {
     KEYS.iter().find(|(pattern, _)| matches(pattern, path)).map(|(_, found)| *found)
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
-    // Only the last star may stand for the dots of a name as well (`functions."a.b".enabled` is nobody's).
+    // A star stands for exactly one part, so a quoted name with dots (`functions."a.b".enabled`) matches nothing.
     let (pattern, path): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), path.split('.').collect());
     pattern.len() == path.len() && pattern.iter().zip(&path).all(|(wanted, found)| *wanted == "*" || wanted == found)
 }
 
-/// The path of a variable that stands for a key: `AUTH_SITE_URL` is `auth.site_url`.
+/// The key that an environment variable sets: `AUTH_SITE_URL` is `auth.site_url`.
 pub fn path_of_variable(name: &str) -> Option<&'static str> {
     KEYS.iter()
         .map(|(path, _)| *path)
@@ -226,14 +244,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_and_setting_belongs_to_a_key() {
+    fn every_default_and_setting_has_a_known_key() {
         for (path, _) in DEFAULTS {
             assert!(matches!(use_of(path), Some(Setting(_) | Flag(_) | NotFlag(_))), "{path}");
         }
     }
 
     #[test]
-    fn variables_name_keys() {
+    fn variables_are_mapped_to_keys() {
         assert_eq!(path_of_variable("AUTH_SITE_URL"), Some("auth.site_url"));
         assert_eq!(path_of_variable("URL"), None);
     }

@@ -1,4 +1,4 @@
-//! The migrations of a project: which files count, and names for new ones.
+//! The migrations of a project: which files are used, and the names of new ones.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use chrono::{DateTime, Utc};
 
 use super::{Project, ProjectError};
 
-/// Migrations of a first version of the CLI, which the base image has replaced.
+/// Initial migrations with an older version were made by the first CLI; the base image has replaced them.
 const FIRST_OF_TODAY: u64 = 20_211_209_000_000;
 
-/// What `supabase/migrations` holds.
+/// The content of `supabase/migrations`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MigrationFiles {
     /// In name order.
     pub paths: Vec<PathBuf>,
-    /// Names of files that are none, with the reason.
+    /// Messages about files that are skipped, with the reason.
     pub skipped: Vec<String>,
 }
 
 impl MigrationFiles {
-    /// Of the paths, in their order.
+    /// The version of each path, in order.
     pub fn versions(&self) -> Vec<String> {
         let names = self.paths.iter().filter_map(|path| path.file_name()?.to_str());
         names.filter_map(version).map(str::to_owned).collect()
@@ -31,7 +31,7 @@ impl Project {
         self.folder().join("migrations")
     }
 
-    /// A project without the folder has none.
+    /// A project without the folder has no migrations.
     pub fn migrations(&self) -> Result<MigrationFiles, ProjectError> {
         let dir = self.migrations_dir();
         let entries = match std::fs::read_dir(&dir) {
@@ -73,7 +73,7 @@ pub fn version(name: &str) -> Option<&str> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
 }
 
-/// Where a new migration called `name` belongs.
+/// The path of a new migration called `name`.
 pub fn new_migration_path(project: &Project, name: &str, now: DateTime<Utc>) -> PathBuf {
     let safe: String = name.chars().map(|c| if c == '/' || c.is_whitespace() { '_' } else { c }).collect();
     project.migrations_dir().join(format!("{}_{safe}.sql", now.format("%Y%m%d%H%M%S")))
@@ -100,7 +100,7 @@ mod tests {
         let files = folder.load(&[]).migrations().expect("files");
         let names: Vec<_> =
             files.paths.iter().map(|path| path.file_name().expect("a name").to_string_lossy()).collect();
-        // Only the very first file may be one that the base image has replaced.
+        // Only the very first file is skipped as replaced by the base image.
         assert_eq!(names, ["1_first.sql", "20200101000000_init.sql", "20230101000000_init.sql"]);
         assert_eq!(files.skipped.len(), 2, "{:?}", files.skipped);
         let old = Folder::new("migrations-old", &[("supabase/migrations/20200101000000_init.sql", "")]);

@@ -1,4 +1,4 @@
-//! The seeds of a project: files by globs, each with the path under which it is recorded.
+//! The seeds of a project: files matched by globs, each with the name under which it is recorded.
 
 use std::path::PathBuf;
 
@@ -6,27 +6,27 @@ use super::{Project, ProjectError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedFile {
-    /// As recorded: relative to the project (`supabase/seed.sql`).
+    /// The name in the record: the path relative to the project (`supabase/seed.sql`).
     pub name: String,
     pub path: PathBuf,
 }
 
 impl Project {
-    /// The files in declared order, each glob's sorted, none twice; and globs that match nothing.
+    /// Whether seeds are run.
+    pub fn has_seeds_enabled(&self) -> bool {
+        self.is_on("db.seed.enabled", true)
+    }
+
+    /// The files in the order of their globs, sorted within each and without duplicates, and the globs that match nothing.
     pub fn seeds(&self) -> Result<(Vec<SeedFile>, Vec<String>), ProjectError> {
         let (mut files, mut unmatched) = (Vec::<SeedFile>::new(), Vec::new());
-        if !self.is_on("db.seed.enabled", true) {
+        if !self.has_seeds_enabled() {
             return Ok((files, unmatched));
         }
         let declared = self.value_list("db.seed.sql_paths");
         let is_declared = declared.is_some();
         for pattern in declared.unwrap_or_else(|| vec!["./seed.sql".to_owned()]) {
-            let whole = self.folder().join(pattern.trim_start_matches("./"));
-            let found = glob::glob(&whole.display().to_string()).map_err(|error| {
-                ProjectError::Invalid(format!("db.seed.sql_paths: {pattern} is no pattern: {error}"))
-            })?;
-            let mut paths: Vec<PathBuf> = found.flatten().filter(|path| path.is_file()).collect();
-            paths.sort();
+            let paths = self.matching("db.seed.sql_paths", &pattern)?;
             if paths.is_empty() && is_declared {
                 unmatched.push(pattern);
             }
@@ -39,6 +39,27 @@ impl Project {
         }
         Ok((files, unmatched))
     }
+
+    /// The files that match a glob of the key `path`, sorted.
+    pub(super) fn matching(&self, path: &str, pattern: &str) -> Result<Vec<PathBuf>, ProjectError> {
+        let whole = self.folder().join(plain(pattern.trim_start_matches("./")));
+        let found = glob::glob(&whole.display().to_string())
+            .map_err(|error| ProjectError::Invalid(format!("{path}: {pattern} is no pattern: {error}")))?;
+        let mut paths: Vec<PathBuf> = found.flatten().filter(|path| path.is_file()).collect();
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+/// Stars beside other characters of a name mean one star, as with the CLI: `seeds/**.sql`.
+fn plain(pattern: &str) -> String {
+    let mut parts: Vec<String> = pattern.split('/').map(str::to_owned).collect();
+    for part in parts.iter_mut().filter(|part| part.chars().any(|c| c != '*')) {
+        while part.contains("**") {
+            *part = part.replace("**", "*");
+        }
+    }
+    parts.join("/")
 }
 
 #[cfg(test)]
@@ -46,13 +67,13 @@ mod tests {
     use super::super::testing::Folder;
 
     #[test]
-    fn globs_keep_their_order_and_repeat_nothing() {
+    fn globs_keep_their_order_without_duplicates() {
         let folder = Folder::new(
             "seeds",
             &[
                 (
                     "supabase/config.toml",
-                    "[db.seed]\nsql_paths = [\"./seeds/b.sql\", \"./seeds/*.sql\", \"none/*.sql\"]",
+                    "[db.seed]\nsql_paths = [\"./seeds/b.sql\", \"./seeds/**.sql\", \"none/**.sql\"]",
                 ),
                 ("supabase/seeds/a.sql", ""),
                 ("supabase/seeds/b.sql", ""),
@@ -63,7 +84,7 @@ mod tests {
         let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(
             (names, unmatched),
-            (vec!["supabase/seeds/b.sql", "supabase/seeds/a.sql"], vec!["none/*.sql".to_owned()])
+            (vec!["supabase/seeds/b.sql", "supabase/seeds/a.sql"], vec!["none/**.sql".to_owned()])
         );
         let plain = Folder::new("seeds-plain", &[("supabase/seed.sql", "")]);
         assert_eq!(plain.load(&[]).seeds().expect("seeds").0[0].name, "supabase/seed.sql");

@@ -1,12 +1,12 @@
-//! From `config.toml` to settings of the server, with the defaults of `supabase start`.
+//! Translates `config.toml` into settings of the server, with the defaults of `supabase start`.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::keys::{self, DEFAULTS, KEYS, Use};
 use super::values::{Value, parse_flag, parse_size};
-use super::{Project, ProjectError, values};
+use super::{Project, ProjectError, third_party, values};
 
-/// Keys of the local stack that everybody knows: tutorials, tools and `.env` files hold them. For loopback only.
+/// The published keys of the local stack, which tutorials, tools and `.env` files contain. For loopback only.
 pub struct KnownKeys;
 
 impl KnownKeys {
@@ -14,11 +14,11 @@ impl KnownKeys {
     pub const SECRET: &str = crate::config::DEVELOPMENT_SECRET_KEY;
     pub const S3_ACCESS_KEY: &str = crate::config::DEVELOPMENT_S3_KEYS.0;
     pub const S3_SECRET_KEY: &str = crate::config::DEVELOPMENT_S3_KEYS.1;
-    /// Signs people's tokens where a project names no keys of its own (supabase/cli `pkg/config/config.go`).
+    /// Signs users' tokens if a project has no signing keys of its own (supabase/cli `pkg/config/config.go`).
     const SIGNING: &str = crate::config::DEVELOPMENT_SIGNING_KEY;
 }
 
-/// Characters that the named requirements ask for, a set each.
+/// The character sets behind each named password requirement.
 const CHARACTERS: [(&str, &str); 3] = [
     ("letters_digits", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ:0123456789"),
     ("lower_upper_letters_digits", "abcdefghijklmnopqrstuvwxyz:ABCDEFGHIJKLMNOPQRSTUVWXYZ:0123456789"),
@@ -28,7 +28,7 @@ const CHARACTERS: [(&str, &str); 3] = [
     ),
 ];
 
-/// What limits count is without effect in a local stack.
+/// High enough that rate limits have no effect in a local stack.
 const NO_LIMIT: &str = "360000";
 
 impl Project {
@@ -44,17 +44,24 @@ impl Project {
         self.elsewhere.as_ref().map_or_else(|| self.port("local_smtp.port", 54324), |elsewhere| elsewhere.inbox)
     }
 
+    /// Where the inbox takes mail by SMTP. `supabase start` has no port for that unless the configuration names one.
+    pub fn smtp_port(&self) -> Option<u16> {
+        let port =
+            self.elsewhere.as_ref().map_or_else(|| self.port("local_smtp.smtp_port", 0), |elsewhere| elsewhere.smtp);
+        Some(port).filter(|port| *port != 0)
+    }
+
     fn port(&self, path: &str, default: u16) -> u16 {
         self.values.text(path).and_then(|text| text.parse().ok()).unwrap_or(default)
     }
 
-    /// `http://127.0.0.1:<port>`, or what the configuration calls the API from outside.
+    /// `http://127.0.0.1:<port>`, or the external URL of the configuration.
     pub fn api_url(&self) -> String {
         self.outside_url("api.external_url")
             .map_or_else(|| format!("http://127.0.0.1:{}", self.api_port()), |url| url.trim_end_matches('/').to_owned())
     }
 
-    /// An address that the configuration names for the world outside; of a copy served elsewhere it leads astray.
+    /// An external address of the configuration. A copy served elsewhere ignores it.
     fn outside_url(&self, path: &str) -> Option<String> {
         self.values.text(path).filter(|_| self.elsewhere.is_none())
     }
@@ -63,7 +70,7 @@ impl Project {
         self.values.text_or("auth.jwt_secret", crate::config::DEVELOPMENT_JWT_SECRET)
     }
 
-    /// The key by which a page or tool says that it is the project's, and the one that passes every policy.
+    /// The publishable key, which identifies the project, and the secret key, which bypasses row level security.
     pub fn publishable_key(&self) -> String {
         self.values.text_or("auth.publishable_key", KnownKeys::PUBLISHABLE)
     }
@@ -76,18 +83,44 @@ impl Project {
         self.values.flag(path, default)
     }
 
-    /// Schemas of the REST API.
+    /// The file with the keys that sign users' tokens, if configured.
+    pub fn signing_keys_path(&self) -> Option<PathBuf> {
+        self.values.text("auth.signing_keys_path").map(|path| self.folder().join(path.trim_start_matches("./")))
+    }
+
+    /// Schemas exposed by the REST API.
     pub fn schemas(&self) -> Vec<String> {
         self.values.list("api.schemas").unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()])
     }
 
-    /// Settings of PostgreSQL from `[db.settings]`.
+    /// PostgreSQL settings from `[db.settings]`.
     pub fn db_settings(&self) -> Vec<(String, String)> {
         self.values.below("db.settings").into_iter().filter(|(_, value)| !values::is_unset(value)).collect()
     }
 
-    /// The server's settings by name.
+    /// Refuses invalid ports and sizes.
+    fn check(&self) -> Result<(), ProjectError> {
+        for key in ["api.port", "db.port", "local_smtp.port"] {
+            self.require(key, "a port", |text| text.parse::<u16>().is_ok_and(|port| port > 0))?;
+        }
+        self.require("storage.file_size_limit", "a size such as 50MiB", |text| parse_size(text).is_some())
+    }
+
+    fn require(
+        &self,
+        key: &'static str,
+        wanted: &'static str,
+        is_right: impl Fn(&str) -> bool,
+    ) -> Result<(), ProjectError> {
+        match self.values.text(key).filter(|text| !is_right(text)) {
+            Some(found) => Err(ProjectError::Type { place: self.places.place(key), key, wanted, found }),
+            None => Ok(()),
+        }
+    }
+
+    /// The server's settings, by name.
     pub fn settings(&self) -> Result<Vec<(String, String)>, ProjectError> {
+        self.check()?;
         let mut settings = Settings(Vec::new());
         for (path, found) in KEYS {
             let default = DEFAULTS.iter().find(|(known, _)| known == path).map(|(_, value)| (*value).to_owned());
@@ -112,6 +145,9 @@ impl Project {
         settings.set("FERROBASE_DEV", "true");
         settings.set("FERROBASE_LISTEN", format!("127.0.0.1:{}", self.api_port()));
         settings.set("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{}", self.inbox_port()));
+        if let Some(port) = self.smtp_port() {
+            settings.set("FERROBASE_INBOX_SMTP_LISTEN", format!("127.0.0.1:{port}"));
+        }
         settings.set("FERROBASE_ADMIN_LISTEN", "127.0.0.1:0");
         settings.set("FERROBASE_DB_PORT", self.db_port().to_string());
         settings.set("FERROBASE_DATA_DIR", self.data_dir().display().to_string());
@@ -158,15 +194,20 @@ impl Project {
                 settings.set(name, key);
             }
         }
-        let own = match self.values.text("auth.signing_keys_path") {
+        let own = match self.signing_keys_path() {
             Some(path) => {
-                let path = self.folder().join(path);
-                Some(std::fs::read_to_string(&path).map_err(|e| ProjectError::Read { path, reason: e.to_string() })?)
+                Some(std::fs::read_to_string(&path).map_err(|e| self.unreadable("auth.signing_keys_path", path, &e))?)
             }
             None => None,
         };
+        let (issuers, _) = third_party::issuers(&self.values);
+        if !issuers.is_empty() {
+            settings.set("FERROBASE_THIRD_PARTY_ISSUERS", issuers.join(","));
+        }
         let keys = signing_keys(own.as_deref().unwrap_or(&format!("[{}]", KnownKeys::SIGNING)), &self.jwt_secret());
-        settings.set("GOTRUE_JWT_KEYS", keys?);
+        let key = "auth.signing_keys_path";
+        let wrong = |reason| ProjectError::Wrong { place: self.places.place(key), key, reason };
+        settings.set("GOTRUE_JWT_KEYS", keys.map_err(wrong)?);
         Ok(())
     }
 
@@ -183,12 +224,15 @@ impl Project {
                 ("admin_email", "GOTRUE_SMTP_ADMIN_EMAIL"),
                 ("sender_name", "GOTRUE_SMTP_SENDER_NAME"),
             ] {
-                if let Some(text) = values.text(&format!("auth.email.smtp.{key}")) {
+                // Without its variable a login is wrong, but the rest of the project works, as with the CLI.
+                let path = format!("auth.email.smtp.{key}");
+                let text = if ["user", "pass"].contains(&key) { values.written(&path) } else { values.text(&path) };
+                if let Some(text) = text {
                     settings.set(name, text);
                 }
             }
         }
-        // Templates are relative to the project's folder, notifications to `supabase/`.
+        // Paths of templates are relative to the project's folder, those of notifications to `supabase/`.
         for (kind, suffix, base) in
             [("template", "", self.root.clone()), ("notification", "_NOTIFICATION", self.folder())]
         {
@@ -199,7 +243,10 @@ impl Project {
                     settings.set(&format!("GOTRUE_MAILER_SUBJECTS_{name}"), subject);
                 }
                 if let Some(file) = values.text(&format!("{path}.content_path")) {
-                    let file = existing(&base.join(file))?;
+                    let file = base.join(file.trim_start_matches("./"));
+                    let file = std::fs::canonicalize(&file)
+                        .map_err(|e| self.unreadable(&format!("{path}.content_path"), file.clone(), &e))?;
+                    let file = file.display();
                     settings.set(&format!("GOTRUE_MAILER_TEMPLATES_{name}"), format!("file:{file}"));
                 }
                 if kind == "notification" {
@@ -226,8 +273,8 @@ impl Project {
         let Some(name) = on else {
             if values.flag("auth.hook.send_sms.enabled", false) || !codes.is_empty() {
                 settings.set("GOTRUE_SMS_PROVIDER", "inbox");
-            } else if values.flag("auth.sms.enable_signup", false) {
-                // As upstream: nothing could be sent.
+            } else if values.flag("auth.sms.enabled", values.flag("auth.sms.enable_signup", false)) {
+                // As upstream: without a provider, nothing could be sent.
                 settings.set("GOTRUE_EXTERNAL_PHONE_ENABLED", "false");
             }
             return;
@@ -275,7 +322,12 @@ impl Project {
         }
     }
 
-    /// Values of a list or text, for callers that know the key; a path that is not on the list is a mistake of theirs.
+    /// The error for a file that is named by a key.
+    fn unreadable(&self, key: &str, path: PathBuf, error: &std::io::Error) -> ProjectError {
+        ProjectError::Named { place: self.places.place(key), key: key.to_owned(), path, reason: error.to_string() }
+    }
+
+    /// The value as a list. `path` must be a known key.
     pub(super) fn value_list(&self, path: &str) -> Option<Vec<String>> {
         debug_assert!(keys::use_of(path).is_some(), "{path}");
         self.values.iter().find(|(known, _)| *known == path).and_then(|(_, value)| match value {
@@ -288,25 +340,17 @@ impl Project {
 struct Settings(Vec<(String, String)>);
 
 impl Settings {
-    /// A later value replaces an earlier one.
+    /// Replaces an earlier value.
     fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.retain(|(known, _)| known != name);
         self.0.push((name.to_owned(), value.into()));
     }
 }
 
-fn existing(path: &Path) -> Result<String, ProjectError> {
-    match std::fs::canonicalize(path) {
-        Ok(path) => Ok(path.display().to_string()),
-        Err(error) => Err(ProjectError::Read { path: path.to_owned(), reason: error.to_string() }),
-    }
-}
-
-/// The keys of an array with the first one alone signing, and the secret as one that verifies the API keys.
-fn signing_keys(text: &str, secret: &str) -> Result<String, ProjectError> {
+/// The array of keys in which only the first one signs, plus the secret that verifies the API keys.
+fn signing_keys(text: &str, secret: &str) -> Result<String, String> {
     use base64::Engine;
-    let not_keys =
-        |reason: String| ProjectError::Invalid(format!("the signing keys are no JSON array of JWKs: {reason}"));
+    let not_keys = |reason: String| format!("the file is no JSON array of JWKs: {reason}");
     let mut keys: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|e| not_keys(e.to_string()))?;
     if keys.is_empty() {
         return Err(not_keys("it is empty".to_owned()));
@@ -335,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_configuration_the_defaults_are_those_of_the_cli() {
+    fn without_a_configuration_the_cli_defaults_apply() {
         let found = settings(&Folder::new("defaults", &[]).load(&[]));
         for (name, value) in [
             ("FERROBASE_LISTEN", "127.0.0.1:54321"),
@@ -355,21 +399,23 @@ mod tests {
             assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
         }
         let keys: Vec<serde_json::Value> = serde_json::from_str(&found["GOTRUE_JWT_KEYS"]).expect("keys");
+        assert_eq!(found.get("FERROBASE_INBOX_SMTP_LISTEN"), None);
         assert_eq!((keys[0]["kid"].as_str(), keys.len()), (Some("b81269f1-21d8-4f2e-b719-c2240a840d90"), 2));
     }
 
     #[test]
-    fn a_copy_served_elsewhere_names_its_own_addresses() {
+    fn a_copy_served_elsewhere_uses_its_own_addresses() {
         let config =
             "[api]\nport = 1\nexternal_url = \"https://x.example\"\n[auth]\nexternal_url = \"https://y.example\"\n";
         let project = Folder::new("elsewhere", &[("supabase/config.toml", config)]).load(&[]);
         let data_dir = "/tmp/copy".into();
-        let copy = project.served_at(super::super::Elsewhere { data_dir, api: 7, db: 8, inbox: 9 });
+        let copy = project.served_at(super::super::CopyTarget { data_dir, api: 7, db: 8, inbox: 9, smtp: 10 });
         let found = settings(&copy);
         for (name, value) in [
             ("FERROBASE_LISTEN", "127.0.0.1:7"),
             ("FERROBASE_DB_PORT", "8"),
             ("FERROBASE_INBOX_LISTEN", "127.0.0.1:9"),
+            ("FERROBASE_INBOX_SMTP_LISTEN", "127.0.0.1:10"),
             ("FERROBASE_DATA_DIR", "/tmp/copy"),
             ("API_EXTERNAL_URL", "http://127.0.0.1:7"),
             ("GOTRUE_JWT_ISSUER", "http://127.0.0.1:7/auth/v1"),
@@ -380,16 +426,16 @@ mod tests {
     }
 
     #[test]
-    fn sections_become_settings() {
+    fn sections_are_translated_into_settings() {
         let folder = Folder::new(
             "sections",
             &[
                 (
                     "supabase/config.toml",
-                    "[api]\nport = 60001\nschemas = [\"public\", \"api\"]\n[auth]\nsite_url = \"http://localhost:5173\"\n\
+                    "[inbucket]\nsmtp_port = 60002\n[api]\nport = 60001\nschemas = [\"public\", \"api\"]\n[auth]\nsite_url = \"http://localhost:5173\"\n\
                      additional_redirect_urls = [\"a://b\", \"c://d/**\"]\nenable_signup = false\n\
                      password_requirements = \"letters_digits\"\n\
-                     [auth.email]\nenable_confirmations = true\n[auth.email.smtp]\nhost = \"mail.x\"\nport = 2500\n\
+                     [auth.email]\nenable_confirmations = true\n[auth.email.smtp]\nhost = \"mail.x\"\nport = 2500\nuser = \"me\"\npass = \"env(SMTP_PASS)\"\n\
                      [auth.email.template.invite]\nsubject = \"Come\"\ncontent_path = \"./supabase/templates/invite.html\"\n\
                      [auth.external.github]\nenabled = true\nclient_id = \"id\"\nsecret = \"env(GH)\"\n\
                      [auth.external.apple]\nenabled = false\nsecret = \"env(NONE)\"\n\
@@ -400,10 +446,11 @@ mod tests {
             ],
         );
         let project = folder.load(&[("GH", "s3cret")]);
-        assert_eq!(project.warnings, Vec::<String>::new());
+        assert_eq!(project.warnings, ["environment variable is unset: SMTP_PASS (auth.email.smtp.pass)"]);
         let found = settings(&project);
         for (name, value) in [
             ("FERROBASE_LISTEN", "127.0.0.1:60001"),
+            ("FERROBASE_INBOX_SMTP_LISTEN", "127.0.0.1:60002"),
             ("API_EXTERNAL_URL", "http://127.0.0.1:60001"),
             ("PGRST_DB_SCHEMAS", "public,api"),
             ("GOTRUE_URI_ALLOW_LIST", "a://b,c://d/**"),
@@ -411,6 +458,8 @@ mod tests {
             ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
             ("FERROBASE_MAIL", "smtp"),
             ("GOTRUE_SMTP_HOST", "mail.x"),
+            ("GOTRUE_SMTP_USER", "me"),
+            ("GOTRUE_SMTP_PASS", "env(SMTP_PASS)"),
             ("GOTRUE_MAILER_SUBJECTS_INVITE", "Come"),
             ("GOTRUE_EXTERNAL_GITHUB_SECRET", "s3cret"),
             ("GOTRUE_EXTERNAL_GITHUB_REDIRECT_URI", "http://127.0.0.1:60001/auth/v1/callback"),

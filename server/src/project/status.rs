@@ -1,11 +1,10 @@
-//! What `start` and `status` print: where everything is and which keys open it, in the forms of the Supabase CLI, which
-//! scripts read.
+//! The output of `start` and `status`: addresses and keys, in the formats of the Supabase CLI, which scripts parse.
 
 use std::collections::BTreeMap;
 
 use super::{KnownKeys, Project};
 
-/// A form of the output.
+/// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     #[default]
@@ -35,7 +34,7 @@ impl std::str::FromStr for Format {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     key: &'static str,
-    /// What `--override-name` calls it.
+    /// Its name in `--override-name`.
     name: &'static str,
     section: &'static str,
     label: &'static str,
@@ -48,7 +47,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Of a project whose API keys these are.
+    /// The status of a project with these API keys.
     pub fn of(project: &Project, anon: &str, service_role: &str) -> Self {
         let api = project.api_url();
         let mut entries = Vec::new();
@@ -59,6 +58,10 @@ impl Status {
             let inbox = format!("http://127.0.0.1:{}", project.inbox_port());
             add("MAILPIT_URL", "mailpit.url", "Development Tools", "Mailpit", inbox.clone());
             add("INBUCKET_URL", "inbucket.url", "", "", inbox);
+            // Ours: the CLI prints no port of SMTP.
+            if let Some(port) = project.smtp_port() {
+                add("MAILPIT_SMTP_PORT", "mailpit.smtp_port", "Development Tools", "SMTP port", port.to_string());
+            }
         }
         if project.is_on("api.enabled", true) {
             add("API_URL", "api.url", "APIs", "Project URL", api.clone());
@@ -98,7 +101,7 @@ impl Status {
         Self { entries }
     }
 
-    /// The text in a form; `names` replaces keys by their dotted names.
+    /// Renders the status. `names` replaces variable names, by their dotted names.
     pub fn render(&self, format: Format, names: &BTreeMap<String, String>) -> String {
         let pairs: BTreeMap<&str, &str> = self
             .entries
@@ -115,7 +118,7 @@ impl Status {
         }
     }
 
-    /// A box per section.
+    /// One box per section.
     fn boxes(&self) -> String {
         let mut text = String::new();
         let mut sections: Vec<&str> = Vec::new();
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_find_sorted_lines_that_a_shell_can_read() {
+    fn env_output_is_sorted_and_shell_readable() {
         let names = BTreeMap::from([("api.url".to_owned(), "NEXT_PUBLIC_SUPABASE_URL".to_owned())]);
         let text = status().render(Format::Env, &names);
         let lines: Vec<&str> = text.lines().collect();
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_boxes_whose_lines_are_of_one_length() {
+    fn pretty_output_has_boxes_with_lines_of_equal_length() {
         let text = status().render(Format::Pretty, &BTreeMap::new());
         for section in text.split_inclusive("╯\n") {
             let widths: Vec<usize> = section.lines().map(|line| line.chars().count()).collect();

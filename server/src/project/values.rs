@@ -1,4 +1,5 @@
-//! What `config.toml` says, as texts under dotted paths: `env(NAME)` replaced, `SUPABASE_…` of the environment on top.
+//! The values of `config.toml` as texts under dotted paths, with `env(NAME)` substituted and overridden by `SUPABASE_…`
+//! variables.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +14,20 @@ pub enum Value {
 
 #[derive(Clone, Debug, Default)]
 pub struct Values {
-    /// By path; keys are in lower case but for the names of secrets.
+    /// By path. Keys are in lower case, except the names of secrets.
     values: BTreeMap<String, Value>,
-    /// Tables that the file names, also empty ones.
+    /// All tables in the file, including empty ones.
     tables: Vec<String>,
     pub warnings: Vec<String>,
 }
 
-/// Whether a text is an `env(NAME)` that nothing has replaced.
+/// Whether a text is an `env(NAME)` that was not substituted.
 pub fn is_unset(text: &str) -> bool {
     text.starts_with("env(") && text.ends_with(')')
 }
 
 impl Values {
-    /// The error is the line, where there is one, and the reason.
+    /// The error is the line, if known, and the reason.
     pub fn parse(text: &str, environment: &BTreeMap<String, String>) -> Result<Self, (Option<usize>, String)> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -71,7 +72,7 @@ impl Values {
                     self.flatten(&path, value, environment);
                 }
             }
-            // Rules of `inspect`: nothing here reads them.
+            // Arrays of tables (the rules of `inspect`) are not read by anything here.
             toml::Value::Array(items) if items.iter().any(|item| item.is_table()) => {
                 self.values.insert(path.to_owned(), Value::List(Vec::new()));
             }
@@ -89,10 +90,11 @@ impl Values {
         }
     }
 
-    /// A variable that is not set: told only where what it belongs to is in use, which the caller finds out.
+    /// Warns about an unset variable. Sections that may be disabled are left to the caller, which knows whether they are in use.
     fn unset(&mut self, path: &str, value: &str) {
         if !path.starts_with("auth.external.")
             && !path.starts_with("auth.sms.")
+            && !path.starts_with("auth.third_party.")
             && !path.starts_with("experimental.")
             && path != "studio.openai_api_key"
         {
@@ -101,7 +103,7 @@ impl Values {
         }
     }
 
-    /// Keys of older versions under the names of today.
+    /// Moves keys of older versions to their current names.
     fn take_old_names(&mut self) {
         let moved = [("inbucket", "local_smtp")];
         for (old, new) in moved {
@@ -125,10 +127,18 @@ impl Values {
         self.values.iter().map(|(path, value)| (path.as_str(), value))
     }
 
-    /// The text at `path`; `None` where it is absent, empty or an unset variable.
+    /// The text at `path`; `None` if it is absent, empty or an unset variable.
     pub fn text(&self, path: &str) -> Option<String> {
         match self.values.get(path)? {
             Value::Text(text) if !text.is_empty() && !is_unset(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// The text at `path`, also an `env(NAME)` that was not substituted: the CLI passes that on.
+    pub fn written(&self, path: &str) -> Option<String> {
+        match self.values.get(path)? {
+            Value::Text(text) if !text.is_empty() => Some(text.clone()),
             _ => None,
         }
     }
@@ -137,12 +147,12 @@ impl Values {
         self.text(path).unwrap_or_else(|| default.to_owned())
     }
 
-    /// What is neither true nor false counts as the default; [`warnings`](super::warnings::warnings) names it.
+    /// Anything but a boolean counts as the default; [`warnings`](super::warnings::warnings) reports it.
     pub fn flag(&self, path: &str, default: bool) -> bool {
         self.text(path).and_then(|text| parse_flag(&text)).unwrap_or(default)
     }
 
-    /// A list, or a text divided at commas.
+    /// A list, or a text split at commas.
     pub fn list(&self, path: &str) -> Option<Vec<String>> {
         match self.values.get(path)? {
             Value::List(items) => Some(items.clone()),
@@ -155,14 +165,14 @@ impl Values {
         self.tables.iter().any(|table| table == path)
     }
 
-    /// Names of the tables right below `path`.
+    /// Names of the tables directly below `path`.
     pub fn tables_below(&self, path: &str) -> Vec<String> {
         let prefix = format!("{path}.");
         let names = self.tables.iter().filter_map(|table| table.strip_prefix(&prefix));
         names.filter(|name| !name.contains('.')).map(str::to_owned).collect()
     }
 
-    /// Names and texts right below `path`.
+    /// Names and texts directly below `path`.
     pub fn below(&self, path: &str) -> Vec<(String, String)> {
         let prefix = format!("{path}.");
         let found = self.values.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
@@ -184,7 +194,7 @@ pub fn parse_flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Bytes of `50MiB`, `5MB`, `500KB`: both kinds of unit are powers of 1024. A bare number counts bytes.
+/// Parses `50MiB`, `5MB` or `500KB` into bytes; both kinds of unit are powers of 1024. A bare number is in bytes.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -197,7 +207,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "t" | "tb" | "tib" => 4,
         _ => return None,
     };
-    // Far below where a float skips whole numbers.
+    // Far below the point where a float loses whole numbers.
     Some((number * 1024_f64.powi(power)) as u64)
 }
 
@@ -215,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_replace_whole_texts_and_the_environment_wins() {
+    fn variables_are_substituted_and_the_environment_wins() {
         let values = parse(
             "[auth]\nSite_URL = \"env(SITE)\"\njwt_secret = \"env(NONE)\"\nadditional_redirect_urls = [\"env(SITE)\", \"b\"]\n\
              [api]\nport = 54321\nschemas = [\"public\"]\n[db]\nport = \"env(PORT)\"",

@@ -1,10 +1,10 @@
-//! What is odd about the keys of a project's configuration.
+//! Warnings about the keys of a project's configuration.
 
 use super::keys::Use::{Flag, NotFlag, NotServed};
 use super::keys::use_of;
 use super::values::{Value, Values, parse_flag};
 
-/// Sentences about keys that nobody knows, that mean nothing here, or that hold what they cannot.
+/// Sentences about keys that are unknown, have no effect here, or have an invalid value.
 pub fn warnings(values: &Values) -> Vec<String> {
     let mut warnings = Vec::new();
     for (path, value) in values.iter() {
@@ -36,10 +36,10 @@ pub fn warnings(values: &Values) -> Vec<String> {
     warnings
 }
 
-/// The name of a limit that the configuration changes.
+/// The name of a rate limit that the configuration changes.
 fn other_limit<'a>(path: &'a str, value: &Value) -> Option<&'a str> {
     let name = path.strip_prefix("auth.rate_limit.")?;
-    // What `supabase init` writes says nothing.
+    // The values that `supabase init` writes are not worth a warning.
     let default = match name {
         "email_sent" => "2",
         "token_refresh" => "150",
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_served_is_named_only_where_it_is_asked_for() {
+    fn unsupported_keys_are_reported_only_if_used() {
         let values = Values::parse(
             "[api.tls]\nenabled = false\n[db.pooler]\nenabled = true\npool_mode = \"session\"\n[auth]\nsight_url = \"x\"\n\
              enable_signup = \"maybe\"\n[remotes.x]\nproject_id = \"y\"\n[functions.hello]\nverify_jwt = false\n",

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_of_a_batch_is_told_what_it_lacks() {
+    fn missing_fields_are_reported_per_message_of_a_batch() {
         assert_eq!(errors("{}"), json!({ "messages": ["can't be blank"] }));
         assert_eq!(
             errors(r#"{"messages":[{"topic":"t","event":"e","payload":{}},{"topic":"t","event":"e"}]}"#),

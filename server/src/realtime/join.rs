@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_clients_ask_by_the_topic() {
+    fn the_oldest_clients_use_the_topic() {
         let join = JoinRequest::parse(&json!({ "user_token": "t" }), "public:todos:id=eq.1:2");
         assert!(!join.has_config);
         let entry: Value = join.changes[0].clone().into();

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_covers_the_window_and_forgets_what_is_older() {
+    fn the_mean_covers_only_the_window() {
         let rate = Rate::new(2, 10);
         assert_eq!(rate.at(0, 10), 1);
         assert_eq!(rate.at(5, 15), 2);

@@ -46,6 +46,8 @@ use outbox::Outbox;
 use presence::Presence;
 use protocol::Broadcast;
 use replay::Arrivals;
+#[cfg(any(test, feature = "fuzz"))]
+pub use session::fuzzed;
 
 /// What realtime needs from the server.
 pub struct Setting<'a> {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_loses_its_socket_and_what_waited() {
+    fn a_slow_reader_loses_its_socket_and_queued_messages() {
         let outbox = Outbox::new(10, usize::MAX);
         let mut outgoing = Outgoing(Arc::clone(&outbox));
         assert!(outbox.push(Bytes::from(vec![0; 50])), "a frame alone may be large");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_all_is_bounded_and_those_who_keep_up_stay() {
+    fn queues_are_bounded_in_total_and_fast_readers_stay() {
         let (behind, quick) = (Outbox::new(1 << 20, 1 << 20), Outbox::new(1 << 20, 1 << 20));
         assert!(behind.push(Bytes::from(vec![0; FAIR])));
         let others = held(Bytes::from(vec![0; 2 << 20]));

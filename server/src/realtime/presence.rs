@@ -18,7 +18,7 @@ struct Entry {
     size: usize,
 }
 
-/// An entry in letters between instances.
+/// An entry in messages between instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
     pub channel: u64,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_is_a_leave_and_a_join_and_the_same_again_is_nothing() {
+    fn an_update_is_a_leave_and_a_join_and_a_repetition_is_ignored() {
         let mut presences = Presences::default();
         presences.track(1, 1, "k", "r1", payload(json!({ "a": 1 })));
         assert_eq!(presences.track(1, 1, "k", "r2", payload(json!({ "a": 1 }))), None);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_has_the_entries_that_it_tells_and_no_others() {
+    fn an_instance_has_exactly_the_presences_it_announced() {
         let mut presences = Presences::default();
         presences.track(1, 1, "a", "r1", Map::new());
         presences.track(2, 1, "b", "r2", Map::new());

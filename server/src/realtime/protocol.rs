@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_are_read_and_references_come_back_as_they_were() {
+    fn both_versions_are_parsed_and_references_are_echoed() {
         let v2 = parse_text(Version::V2, r#"["1","2","realtime:a:b","phx_join",{"x":1}]"#).expect("a message");
         assert_eq!((v2.topic.as_str(), v2.event.as_str()), ("realtime:a:b", "phx_join"));
         assert_eq!(
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn invalid_messages_are_refused() {
         for bad in ["", "{}", "[]", "[1,2,3,4,5]", r#"["1","2","t","e",{}"#, r#"["1","2","t","e",{},6]"#] {
             assert!(parse_text(Version::V2, bad).is_err(), "{bad}");
         }
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_broadcast_goes_from_kind_3_to_kind_4_and_its_lengths_are_bytes() {
+    fn a_users_broadcast_is_converted_from_kind_3_to_4_with_byte_lengths() {
         let topic = "realtime:größe";
         let mut push = vec![3, 1, 2, u8::try_from(topic.len()).expect("short"), 3, 0, 1];
         push.extend_from_slice(b"1");

@@ -112,11 +112,11 @@ fn read(row: &Row) -> Result<Option<Stored>, DbError> {
 /// Messages that arrive during joins with a replay: after the replay was read, and before the channel exists.
 #[derive(Default)]
 pub struct Arrivals {
-    come: Mutex<Come>,
+    come: Mutex<Arrived>,
 }
 
 #[derive(Default)]
-struct Come {
+struct Arrived {
     joins: usize,
     messages: VecDeque<(World, Arc<Stored>)>,
     bytes: usize,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_join_is_told_what_came_to_its_room_since_it_began() {
+    fn a_join_receives_messages_sent_since_it_began() {
         let arrivals = Arc::new(Arrivals::default());
         let (room, other) = (World::new("a", true), World::new("a", false));
         let count = |joining: &Joining| joining.come(&room).map(|messages| messages.len());

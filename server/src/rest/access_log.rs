@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_level_says_which_answers_are_logged() {
+    fn the_log_level_selects_the_logged_answers() {
         let logged = |level| [200, 404, 503].map(|status| is_logged(level, status));
         assert_eq!(logged(LogLevel::Crit), [false, false, false]);
         assert_eq!(logged(LogLevel::Error), [false, false, true]);

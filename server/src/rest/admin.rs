@@ -12,6 +12,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value, json};
 
 use super::Rest;
+use crate::db::replica::ReadReplica;
 use crate::schema_cache::SchemaCache;
 
 /// The API's own address, to check that it accepts connections.
@@ -43,7 +44,7 @@ async fn answer(request: HttpRequest, admin: web::Data<Admin>) -> HttpResponse {
             Some(cache) => HttpResponse::Ok().content_type("application/json; charset=utf-8").json(dump(&cache)),
             None => HttpResponse::Ok().finish(),
         },
-        "/metrics" => HttpResponse::Ok().content_type("text/plain; charset=utf-8").body(metrics(&admin.rest)),
+        "/metrics" => HttpResponse::Ok().content_type("text/plain; charset=utf-8").body(all_metrics(&admin.rest)),
         _ => HttpResponse::NotFound().finish(),
     }
 }
@@ -140,4 +141,10 @@ pub fn metrics(rest: &Rest) -> String {
         metric(name, "counter", help, &[("", count(counter) as f64)]);
     }
     text
+}
+
+/// The same with what PostgREST has not, for the REST API alone.
+fn all_metrics(rest: &Rest) -> String {
+    let replica = rest.replica.as_ref().map(|replica| ReadReplica::metrics(Some(replica)));
+    metrics(rest) + &replica.unwrap_or_default()
 }

@@ -12,7 +12,8 @@ use quick_cache::Lifecycle;
 use quick_cache::sync::Cache;
 
 use crate::config::RestConfig;
-use crate::jwt::{Claims, JwtError, KeySet, RolePath, verify};
+use crate::db::replica::Subject;
+use crate::jwt::{Claims, Issuers, JwtError, KeySet, RolePath, verify};
 
 /// The role of the request, and the claims that policies may read. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Identity {
     pub claims_json: Arc<str>,
     /// Whether no role was named, so that the anonymous one is used.
     pub is_anonymous: bool,
+    /// Whose writes its reads have to see; `None` for guests.
+    pub subject: Option<Subject>,
 }
 
 /// Verified tokens by their text; evictions are counted.
@@ -35,6 +38,8 @@ pub struct Authenticator {
     role_path: RolePath,
     anonymous: Option<Identity>,
     verified: Option<VerifiedTokens>,
+    /// [`KeySet::changes`] of when the cached tokens were verified.
+    keys_seen: AtomicU64,
     counters: Arc<CacheCounters>,
 }
 
@@ -67,7 +72,8 @@ impl Lifecycle<Box<str>, Arc<Verified>> for CountEvictions {
 }
 
 impl Authenticator {
-    pub fn new(config: &RestConfig, counters: Arc<CacheCounters>) -> Self {
+    /// `issuers`: whose tokens count besides those of the configured keys.
+    pub fn new(config: &RestConfig, issuers: Option<Issuers>, counters: Arc<CacheCounters>) -> Self {
         let capacity = config.jwt.cache_entries;
         let verified = (capacity > 0).then(|| {
             Cache::with(
@@ -78,9 +84,13 @@ impl Authenticator {
                 CountEvictions(counters.clone()),
             )
         });
-        let anonymous = config.anon_role.as_deref().map(|role| identity(role, &Claims::default(), true));
+        let anonymous = config.anon_role.as_deref().map(|role| identity(role, &Claims::default(), true, true));
         Self {
-            keys: config.jwt.keys.clone(),
+            keys_seen: AtomicU64::new(0),
+            keys: match (config.jwt.keys.clone(), issuers) {
+                (None, None) => None,
+                (keys, issuers) => Some(keys.unwrap_or_default().trusting(issuers)),
+            },
             audience: config.jwt.audience.clone(),
             role_path: config.jwt.role_path.clone(),
             anonymous,
@@ -112,6 +122,11 @@ impl Authenticator {
         let keys = self.keys.as_ref().ok_or(JwtError::NoSecret)?;
         let Some(cache) = &self.verified else { return self.verify(token, keys) };
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let changes = keys.changes();
+        if self.keys_seen.load(Ordering::Acquire) != changes {
+            cache.clear();
+            self.keys_seen.store(changes, Ordering::Release);
+        }
         if let Some(found) = cache.get(token) {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(found);
@@ -124,16 +139,21 @@ impl Authenticator {
     fn verify(&self, token: &str, keys: &KeySet) -> Result<Arc<Verified>, JwtError> {
         let claims = verify(token, keys)?;
         let identity = match self.role_path.find(&claims) {
-            Some(role) => Some(identity(&role, &claims, false)),
-            None => self.anonymous.as_ref().map(|anonymous| identity(&anonymous.role, &claims, true)),
+            Some(role) => {
+                let is_guest = self.anonymous.as_ref().is_some_and(|anonymous| *anonymous.role == *role);
+                Some(identity(&role, &claims, false, is_guest))
+            }
+            None => self.anonymous.as_ref().map(|anonymous| identity(&anonymous.role, &claims, true, true)),
         };
         let valid = claims.valid(self.audience.as_deref());
         Ok(Arc::new(Verified { claims, valid, identity }))
     }
 }
 
-fn identity(role: &str, claims: &Claims, is_anonymous: bool) -> Identity {
-    Identity { role: role.into(), claims_json: claims.to_json_as(role).into(), is_anonymous }
+/// `is_guest`: whether the role is the anonymous one, named or not.
+fn identity(role: &str, claims: &Claims, is_anonymous: bool, is_guest: bool) -> Identity {
+    let subject = Subject::named(claims.text("sub"), role, is_guest);
+    Identity { role: role.into(), claims_json: claims.to_json_as(role).into(), is_anonymous, subject }
 }
 
 fn now() -> i64 {
@@ -160,7 +180,7 @@ mod tests {
 
     fn authenticator(pairs: &[(&str, &str)]) -> Authenticator {
         let source = Source::from_pairs(pairs.iter().copied());
-        Authenticator::new(&RestConfig::load(&source).expect("config"), Arc::default())
+        Authenticator::new(&RestConfig::load(&source).expect("config"), None, Arc::default())
     }
 
     fn token(claims: &Value) -> String {
@@ -168,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_follows_bearer_is_a_token() {
+    fn only_the_text_after_bearer_is_a_token() {
         assert_eq!(bearer_token("bearer  abc "), Some("abc"));
         assert_eq!(bearer_token("Bearer"), Some(""));
         assert_eq!(bearer_token("Basic abc"), None);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn without_origin_nothing_is_said() {
+    fn without_an_origin_no_cors_headers_are_sent() {
         assert_eq!(judge(Asked { method: "GET", ..Asked::default() }, &[]), Verdict::Actual(vec![]));
         let options = Asked { method: "OPTIONS", request_method: Some("GET"), ..Asked::default() };
         assert_eq!(judge(options, &[]), Verdict::Actual(vec![]));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preflight_is_for_one_of_our_methods() {
+    fn a_preflight_must_ask_for_a_supported_method() {
         let asked = |method| Asked {
             method: "OPTIONS",
             origin: Some("x"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requested_header_is_named_once_and_what_is_no_name_is_no_preflight() {
+    fn requested_headers_are_listed_once_and_invalid_names_are_refused() {
         let simple = "Accept, Accept-Language, Content-Language";
         let cases = [
             ("", Some(format!("Authorization, {simple}"))),

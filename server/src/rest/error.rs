@@ -24,7 +24,7 @@ pub enum Limit {
 
 /// Which limit a read exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dear {
+pub enum ReadLimitFault {
     Depth,
     Embeds,
     /// As PostgreSQL estimates it.
@@ -95,7 +95,7 @@ pub enum ApiError {
     TooLarge(Limit),
     /// A read beyond the role's limits.
     TooDear {
-        kind: Dear,
+        kind: ReadLimitFault,
         asked: f64,
         most: f64,
     },
@@ -243,9 +243,9 @@ impl ApiError {
             Self::TooLarge(Limit::BodyNesting) => "The request body is nested too deeply",
             Self::TooLarge(Limit::BodyKeys) => "The request body has too many keys",
             Self::TooLarge(Limit::Body) => "The request body is too large",
-            Self::TooDear { kind: Dear::Depth, .. } => "The embedded resources are nested too deeply",
-            Self::TooDear { kind: Dear::Embeds, .. } => "There are too many embedded resources",
-            Self::TooDear { kind: Dear::Cost, .. } => "The request is estimated to cost too much",
+            Self::TooDear { kind: ReadLimitFault::Depth, .. } => "The embedded resources are nested too deeply",
+            Self::TooDear { kind: ReadLimitFault::Embeds, .. } => "There are too many embedded resources",
+            Self::TooDear { kind: ReadLimitFault::Cost, .. } => "The request is estimated to cost too much",
             Self::NoRoom => "Too many long answers wait to be read.",
             Self::NoRoomForBody => "Too many request bodies are being received.",
             Self::Spool => "The answer could not be kept.",
@@ -276,13 +276,13 @@ impl ApiError {
             Self::SpreadAggregates => {
                 "Aggregates are not implemented for one-to-many or many-to-many spreads.".to_owned()
             }
-            Self::TooDear { kind: Dear::Depth, asked, most } => {
+            Self::TooDear { kind: ReadLimitFault::Depth, asked, most } => {
                 format!("{asked} levels are embedded in one another, {most} are allowed for this role.")
             }
-            Self::TooDear { kind: Dear::Embeds, asked, most } => {
+            Self::TooDear { kind: ReadLimitFault::Embeds, asked, most } => {
                 format!("{asked} resources are embedded, {most} are allowed for this role.")
             }
-            Self::TooDear { kind: Dear::Cost, asked, most } => {
+            Self::TooDear { kind: ReadLimitFault::Cost, asked, most } => {
                 format!("PostgreSQL estimates {asked:.0} units, {most:.0} are allowed for this role.")
             }
             Self::Lookup(error) => return error.details(),

@@ -10,21 +10,22 @@ use bytes::{Bytes, BytesMut};
 
 use super::authenticate::Identity;
 use super::costs::Shape;
-use super::error::{ApiError, DatabaseFault, Dear};
+use super::error::{ApiError, DatabaseFault, ReadLimitFault};
 use super::live::Settings;
 use super::openapi::{self, Offer};
 use super::plan::types::ReadNode;
 use super::plan::{DatabasePlan, Work};
 use super::request::media::{MediaType, PlanOption};
 use super::request::prefer::{Count, Tx};
-use super::request::{ApiRequest, Mutation};
+use super::request::{ApiRequest, CallMethod, Mutation};
 use super::spool::{Sink, Spool};
 use super::sql::builder::Sql;
-use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
+use super::sql::settings::{TransactionSettings, begin, pre_request_query, replayed_query, settings_query};
 use super::sql::{RowFormat, StreamStatements, statements, stream_statements};
 use super::state::Rest;
-use crate::db::{Asker, DbError, End, Piece, Pool, Query, Row, RowStream, StreamUnit, Unit, slow};
-use crate::schema_cache::{IsolationLevel, SchemaCache};
+use crate::db::replica::{ReadReplica, Subject};
+use crate::db::{Asker, DbError, End, ExclusivePool, Piece, Pool, Query, Row, RowStream, StreamUnit, Unit, slow};
+use crate::schema_cache::{IsolationLevel, SchemaCache, Volatility};
 
 /// The single row of the main statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,8 +88,9 @@ const GATHERED: usize = 1 << 20;
 /// Reads rows as they arrive. A short result is answered like any other. For a long one, the head is sent as soon as
 /// the result turns out to be long, unless it has a limit: then the head waits for the number of rows.
 async fn execute_streaming(
-    Rest { pool, spools, costs, .. }: &Rest,
-    prelude: &Prelude,
+    Rest { spools, costs, .. }: &Rest,
+    pool: &ExclusivePool,
+    prelude: &Prelude<'_>,
     asker: &Asker<'_>,
     statements: &StreamStatements,
     shape: Shape,
@@ -193,9 +195,79 @@ async fn fill(mut rows: RowStream, format: RowFormat, mut sink: Sink) {
     sink.end(outcome);
 }
 
-/// Runs `plan` for `caller`. All checks of the result come before the commit.
+/// Runs `plan` for `caller`: a read at the replica, if there is one that has come far enough, everything else at the primary.
 pub async fn execute(
     rest: &Rest,
+    settings: &Settings,
+    caller: &Caller<'_>,
+    request: &ApiRequest,
+    plan: &DatabasePlan,
+    cache: &SchemaCache,
+) -> Result<Outcome, ApiError> {
+    if let Some(replica) = rest.replica.as_ref().filter(|_| may_be_old(plan)) {
+        let answer = Box::pin(read_there(rest, replica, settings, caller, request, plan, cache)).await;
+        if let Some(answer) = answer {
+            return answer;
+        }
+    }
+    execute_at(rest, &Place { pool: &rest.pool, check: None }, settings, caller, request, plan, cache).await
+}
+
+/// Whether a replica may answer: reads, and calls by GET or HEAD of functions that say that they write nothing.
+fn may_be_old(plan: &DatabasePlan) -> bool {
+    let only_reads = match &plan.work {
+        Work::Read { .. } => true,
+        Work::Write { .. } | Work::Call { method: CallMethod::Post, .. } => false,
+        Work::Call { call, .. } => call.function.volatility != Volatility::Volatile,
+    };
+    only_reads && !matches!(plan.media, MediaType::Plan { .. })
+}
+
+/// Reads at the replica. `None` if the primary has to answer, because the replica is not there, not far enough, or refuses: what
+/// it lacks and what a standby cannot do are no errors of the request.
+async fn read_there(
+    rest: &Rest,
+    replica: &ReadReplica,
+    settings: &Settings,
+    caller: &Caller<'_>,
+    request: &ApiRequest,
+    plan: &DatabasePlan,
+    cache: &SchemaCache,
+) -> Option<Result<Outcome, ApiError>> {
+    let subject = caller.identity.subject.unwrap_or_else(|| Subject::guest(caller.client));
+    let position = replica.place(subject).await?;
+    let place = Place { pool: replica.pool(), check: Some(replayed_query(position)) };
+    let answer = tokio::select! {
+        answer = execute_at(rest, &place, settings, caller, request, plan, cache) => answer,
+        () = replica.lost() => {
+            replica.note(false);
+            return None;
+        }
+    };
+    match answer {
+        Err(ApiError::Database(fault)) if !fault.is_timeout() => {
+            tracing::debug!(?fault, "the replica could not answer a read");
+            replica.note(false);
+            None
+        }
+        answer => {
+            replica.note(true);
+            Some(answer)
+        }
+    }
+}
+
+/// Where a plan runs.
+struct Place<'a> {
+    pool: &'a ExclusivePool,
+    /// Comes first in the transaction, and refuses it on a server that is not far enough.
+    check: Option<Sql>,
+}
+
+/// Runs `plan` for `caller`. All checks of the result come before the commit.
+async fn execute_at(
+    rest: &Rest,
+    place: &Place<'_>,
     settings: &Settings,
     caller: &Caller<'_>,
     request: &ApiRequest,
@@ -205,13 +277,13 @@ pub async fn execute(
     let identity = caller.identity;
     let config = &settings.config;
     let fault = database_fault(settings, identity);
-    let prelude = Prelude::new(settings, identity, request, Some(plan));
+    let prelude = Prelude { check: place.check.as_ref(), ..Prelude::new(settings, identity, request, Some(plan)) };
     if let Some(statements) = stream_statements(plan, request, cache) {
         let shape = rest.costs.shape(statements.rows.text());
         require_affordable(rest, settings, caller, plan, &prelude, (&statements.rows, shape)).await?;
         let fault = |error: DbError| fault(rest.noted(shape, error));
         let asker = caller.asker(rest, shape);
-        return Box::pin(execute_streaming(rest, &prelude, &asker, &statements, shape, fault)).await;
+        return Box::pin(execute_streaming(rest, place.pool, &prelude, &asker, &statements, shape, fault)).await;
     }
     let statements = statements(plan, request, config.max_rows);
     let shape = rest.costs.shape(statements.main.text());
@@ -242,7 +314,7 @@ pub async fn execute(
     let end = if has_checks(request, plan) && !plan.read_only { End::Decide } else { decided };
     let asker = caller.asker(rest, shape);
     let unit = Unit { asker, begin: prelude.begin, steps, end };
-    let answers = rest.pool.run(&unit).await.map_err(|error| fault(rest.noted(shape, error)))?;
+    let answers = place.pool.run(&unit).await.map_err(|error| fault(rest.noted(shape, error)))?;
     rest.costs.note(shape, answers.took);
     let rows = answers.rows.get(main).map(Vec::as_slice).unwrap_or_default();
     if let MediaType::Plan { .. } = plan.media {
@@ -320,7 +392,7 @@ async fn require_affordable(
     settings: &Settings,
     caller: &Caller<'_>,
     plan: &DatabasePlan,
-    prelude: &Prelude,
+    prelude: &Prelude<'_>,
     (statement, shape): (&Sql, Shape),
 ) -> Result<(), ApiError> {
     let role = &*caller.identity.role;
@@ -339,7 +411,7 @@ async fn require_affordable(
             cost
         }
     };
-    if cost > most { Err(ApiError::TooDear { kind: Dear::Cost, asked: cost, most }) } else { Ok(()) }
+    if cost > most { Err(ApiError::TooDear { kind: ReadLimitFault::Cost, asked: cost, most }) } else { Ok(()) }
 }
 
 /// PostgreSQL's cost estimate for `statement`.
@@ -347,7 +419,7 @@ async fn estimate(
     rest: &Rest,
     caller: &Caller<'_>,
     plan: &DatabasePlan,
-    prelude: &Prelude,
+    prelude: &Prelude<'_>,
     statement: &Sql,
 ) -> Option<f64> {
     let role = &*caller.identity.role;
@@ -386,13 +458,15 @@ fn database_fault(settings: &Settings, identity: &Identity) -> impl Fn(DbError) 
     move |error| ApiError::Database(DatabaseFault::from_db(error, authenticated))
 }
 
-struct Prelude {
+struct Prelude<'a> {
     begin: &'static str,
+    /// See [`Place::check`].
+    check: Option<&'a Sql>,
     settings: Sql,
     pre_request: Option<Sql>,
 }
 
-impl Prelude {
+impl Prelude<'_> {
     /// Without a plan the transaction is read-only.
     fn new(settings: &Settings, identity: &Identity, request: &ApiRequest, plan: Option<&DatabasePlan>) -> Self {
         let config = &settings.config;
@@ -421,6 +495,7 @@ impl Prelude {
         };
         Self {
             begin: begin(isolation, plan.is_none_or(|plan| plan.read_only)),
+            check: None,
             settings: settings_query(&transaction),
             pre_request: config.pre_request.as_ref().map(pre_request_query),
         }
@@ -429,6 +504,7 @@ impl Prelude {
     /// The statements that follow BEGIN; the settings are the same for all roles.
     fn steps<'a>(&'a self, role: &'a str) -> Vec<Query<'a>> {
         let mut steps = Vec::with_capacity(4);
+        steps.extend(self.check.map(|sql| sql.query("")));
         steps.push(self.settings.query(""));
         steps.extend(self.pre_request.as_ref().map(|sql| sql.query(role)));
         steps

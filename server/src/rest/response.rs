@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_range_shows_stars_for_what_is_not_known_or_not_there() {
+    fn content_range_shows_stars_for_unknown_or_empty_ranges() {
         let cases = [
             ((0, 9, None), "0-9/*"),
             ((0, 9, Some(20)), "0-9/20"),

@@ -85,7 +85,7 @@ impl Spools {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let pipe = Arc::new(Pipe { queue: Mutex::default(), arrived: Notify::new(), shared: self.shared.clone() });
-        let sink = Sink { pipe: pipe.clone(), segment: None, patience: self.shared.waits.1 };
+        let sink = Sink { pipe: pipe.clone(), segment: None, remaining_wait: self.shared.waits.1 };
         Ok((sink, Spool { pipe, filler: None }))
     }
 }
@@ -187,7 +187,7 @@ pub struct Sink {
     pipe: Arc<Pipe>,
     segment: Option<Arc<Segment>>,
     /// How long this answer may still wait for room.
-    patience: Duration,
+    remaining_wait: Duration,
 }
 
 impl Sink {
@@ -207,11 +207,11 @@ impl Sink {
             if shared.disk.take(length) && self.append(piece.clone()).await? {
                 break Ok(());
             }
-            if timeout_at(since + self.patience, freed).await.is_err() {
+            if timeout_at(since + self.remaining_wait, freed).await.is_err() {
                 break Err(NoRoom.into());
             }
         };
-        self.patience = self.patience.saturating_sub(since.elapsed());
+        self.remaining_wait = self.remaining_wait.saturating_sub(since.elapsed());
         outcome
     }
 
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_keeps_up_needs_no_file() {
+    async fn a_fast_reader_needs_no_file() {
         let spools = spools(0);
         let (mut sink, mut spool) = spools.open().await.expect("room");
         for number in 0..500 {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_ends_the_answer_behind_what_came() {
+    async fn an_error_ends_the_answer_after_the_rows_sent() {
         let (mut sink, mut spool) = spools(0).open().await.expect("room");
         sink.push(piece(1)).await.expect("kept");
         sink.end(Err("gone".to_owned()));
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn on_a_full_disk_no_answer_begins_until_there_is_room_again() {
+    async fn on_a_full_disk_answers_start_only_once_there_is_room() {
         static LEFT: AtomicU64 = AtomicU64::new(ROOM - 1);
         let spools = spools_on(64 << 20, |_| Some(LEFT.load(Ordering::Acquire)));
         assert_eq!(spools.open().await.err(), Some(NoRoom));
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_has_begun_waits_for_its_reader_and_is_broken_off_in_the_end() {
+    async fn a_started_answer_waits_for_its_reader_and_is_finally_aborted() {
         let spools = spools(1 << 20);
         let (mut sink, mut spool) = spools.open().await.expect("room");
         let mut kept = 0;
@@ -442,7 +442,7 @@ mod tests {
             kept += 1;
         }
         assert_eq!(kept as u64, (IN_MEMORY.0 + (1 << 20)) / (64 << 10));
-        assert!(sink.patience.is_zero());
+        assert!(sink.remaining_wait.is_zero());
         for number in 0..kept {
             assert_eq!(spool.next().await.expect("a piece").expect("read"), piece(number));
         }
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_goes_away_gives_everything_back_and_ends_the_writer() {
+    async fn a_disconnected_reader_releases_everything_and_ends_the_writer() {
         let spools = spools(64 << 20);
         let (mut sink, mut spool) = spools.open().await.expect("room");
         let filler = tokio::spawn(async move {

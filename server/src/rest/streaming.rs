@@ -12,53 +12,53 @@ use futures_util::{Stream, StreamExt, stream};
 pub const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The rest of a result between two reads.
-struct Shelf<S> {
+struct Remainder<S> {
     /// `None` while the next piece is being read, and after the end.
     rest: Option<S>,
     since: Instant,
     is_given_up: bool,
 }
 
-/// The pieces of `rows` on demand. If none is requested for `patience`, `rows` is dropped and the next request gets an
+/// The pieces of `rows` on demand. If none is requested for `idle_timeout`, `rows` is dropped and the next request gets an
 /// error.
-pub fn pieces<S, E>(rows: S, patience: Duration) -> impl Stream<Item = io::Result<Bytes>> + use<S, E>
+pub fn pieces<S, E>(rows: S, idle_timeout: Duration) -> impl Stream<Item = io::Result<Bytes>> + use<S, E>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin + 'static,
     E: std::fmt::Display,
 {
-    let shelf = Rc::new(RefCell::new(Shelf { rest: Some(rows), since: Instant::now(), is_given_up: false }));
-    actix_web::rt::spawn(watch(Rc::downgrade(&shelf), patience));
-    stream::unfold(shelf, |shelf| async move {
-        let taken = shelf.borrow_mut().rest.take();
+    let remainder = Rc::new(RefCell::new(Remainder { rest: Some(rows), since: Instant::now(), is_given_up: false }));
+    actix_web::rt::spawn(watch(Rc::downgrade(&remainder), idle_timeout));
+    stream::unfold(remainder, |remainder| async move {
+        let taken = remainder.borrow_mut().rest.take();
         let Some(mut rows) = taken else {
-            let was_given_up = std::mem::take(&mut shelf.borrow_mut().is_given_up);
-            return was_given_up.then(|| (Err(io::Error::other("the client did not read for too long")), shelf));
+            let was_given_up = std::mem::take(&mut remainder.borrow_mut().is_given_up);
+            return was_given_up.then(|| (Err(io::Error::other("the client did not read for too long")), remainder));
         };
         let piece = rows.next().await?.map_err(|error| io::Error::other(error.to_string()));
         if piece.is_ok() {
-            let mut shelf = shelf.borrow_mut();
-            (shelf.rest, shelf.since) = (Some(rows), Instant::now());
+            let mut remainder = remainder.borrow_mut();
+            (remainder.rest, remainder.since) = (Some(rows), Instant::now());
         }
-        Some((piece, shelf))
+        Some((piece, remainder))
     })
 }
 
 /// Ends with the stream or after the timeout.
-async fn watch<S>(shelf: Weak<RefCell<Shelf<S>>>, patience: Duration) {
-    let mut pause = patience;
+async fn watch<S>(remainder: Weak<RefCell<Remainder<S>>>, idle_timeout: Duration) {
+    let mut pause = idle_timeout;
     loop {
         actix_web::rt::time::sleep(pause).await;
-        let Some(shelf) = shelf.upgrade() else { return };
-        let mut shelf = shelf.borrow_mut();
-        let unread = shelf.since.elapsed();
-        if shelf.rest.is_none() {
-            pause = patience;
-        } else if unread < patience {
-            pause = patience - unread;
+        let Some(remainder) = remainder.upgrade() else { return };
+        let mut remainder = remainder.borrow_mut();
+        let unread = remainder.since.elapsed();
+        if remainder.rest.is_none() {
+            pause = idle_timeout;
+        } else if unread < idle_timeout {
+            pause = idle_timeout - unread;
         } else {
             tracing::warn!(seconds = unread.as_secs(), "a client left its result unread: given up");
-            shelf.rest = None;
-            shelf.is_given_up = true;
+            remainder.rest = None;
+            remainder.is_given_up = true;
             return;
         }
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_client_that_went_away_leaves_nothing_behind() {
+    async fn a_disconnected_client_leaves_nothing_behind() {
         let (rows, is_free) = rows();
         drop(pieces(rows, Duration::from_secs(60)));
         assert!(is_free.get());

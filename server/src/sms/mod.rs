@@ -9,7 +9,7 @@ mod twilio;
 mod webhook;
 mod words;
 
-pub use outgoing::{Outgoing, Way};
+pub use outgoing::{Outgoing, TextTransport};
 pub use text::{CodeChecker, SMS, Text, TextError, TextSender, WHATSAPP};
 pub use twilio::{Twilio, TwilioVerify};
 pub use webhook::Webhook;

@@ -11,7 +11,7 @@ use crate::mail::{MailConfig, MailError, Message, Sender};
 
 /// The destination of the outbox's texts.
 #[derive(Clone)]
-pub enum Way {
+pub enum TextTransport {
     Provider(Arc<dyn TextSender>),
     /// The mail inbox of development.
     Inbox,
@@ -19,7 +19,7 @@ pub enum Way {
     None,
 }
 
-impl Way {
+impl TextTransport {
     /// From the settings. Twilio's Verify only sends its own codes, so texts then use the Messages account, if there
     /// is one.
     pub fn of(sms: &SmsConfig, mail: &MailConfig, client: reqwest::Client) -> Self {
@@ -44,7 +44,7 @@ impl Way {
 
     /// Tells the database whether texts can be sent; otherwise `ferrobase.send_sms` would queue them in vain.
     pub async fn announce(&self, pool: &Pool) -> Result<(), DbError> {
-        let sql = "update ferrobase.sms_rules set served = $1 where served <> $1";
+        let sql = "update _supavisor.sms_rules set served = $1 where served <> $1";
         pool.lease().await?.execute(sql, &[&self.is_served()]).await?;
         Ok(())
     }
@@ -53,14 +53,14 @@ impl Way {
 /// Sends the outbox's texts, except to numbers that have sent STOP since.
 pub struct Outgoing {
     pool: Pool,
-    way: Way,
+    transport: TextTransport,
     inbox: Arc<dyn Sender>,
 }
 
 impl Outgoing {
     /// `pool` logs in as the owner of the STOP rows; `inbox` is the development inbox.
-    pub fn new(pool: Pool, way: Way, inbox: Arc<dyn Sender>) -> Self {
-        Self { pool, way, inbox }
+    pub fn new(pool: Pool, transport: TextTransport, inbox: Arc<dyn Sender>) -> Self {
+        Self { pool, transport, inbox }
     }
 
     async fn hand_over(&self, message: &Message) -> Result<(), MailError> {
@@ -71,10 +71,12 @@ impl Outgoing {
         }
         let to = message.to.trim_start_matches('+');
         let text = Text { to, body: &message.text, channel: SMS, code: "" };
-        let sender = match &self.way {
-            Way::Provider(sender) => sender,
-            Way::Inbox => return self.inbox.send(&text.as_mail()).await,
-            Way::None => return Err(MailError::Rejected("no provider of text messages is configured".to_owned())),
+        let sender = match &self.transport {
+            TextTransport::Provider(sender) => sender,
+            TextTransport::Inbox => return self.inbox.send(&text.as_mail()).await,
+            TextTransport::None => {
+                return Err(MailError::Rejected("no provider of text messages is configured".to_owned()));
+            }
         };
         match sender.send(&text).await {
             Ok(_) => Ok(()),
@@ -95,7 +97,7 @@ impl Sender for Outgoing {
 }
 
 async fn has_stopped(pool: &Pool, number: &str) -> Result<bool, DbError> {
-    let sql = "select exists (select from ferrobase.sms_stopped where number = $1)";
+    let sql = "select exists (select from _supavisor.sms_stopped where number = $1)";
     Ok(pool.lease().await?.query_one(sql, &[&number]).await?.get(0))
 }
 

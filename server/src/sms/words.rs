@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_one_of_the_words_stops_or_starts_and_any_other_does_nothing() {
+    fn only_exact_keywords_stop_or_start_messages() {
         for (body, meant) in [
             ("STOP", Some(true)),
             (" Stop.\n", Some(true)),

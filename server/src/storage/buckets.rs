@@ -1,4 +1,4 @@
-//! Buckets: `/bucket`. Each statement is the caller's own; only what is in the bucket is looked at as service_role.
+//! Buckets: `/bucket`. Every statement runs as the caller, except counts of a bucket's objects, which run as service_role.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, Utc};
@@ -14,12 +14,12 @@ use super::{Scope, Storage, bucket_in, header_text};
 use crate::db::Transaction;
 use crate::jwt::caller::Caller;
 
-/// Objects removed in one transaction when a bucket is emptied.
+/// Objects removed per transaction when a bucket is emptied.
 const BATCH: i64 = 500;
 
 const COLUMNS: &str = "id, name, owner::text, public, created_at, updated_at, file_size_limit, allowed_mime_types";
 
-/// A bucket that is to be.
+/// A bucket to be created.
 pub struct NewBucket {
     pub id: String,
     pub name: String,
@@ -60,7 +60,7 @@ pub async fn create(
     Ok(HttpResponse::Ok().json(json!({ "name": name })))
 }
 
-/// `GET /bucket`: the buckets that the caller sees.
+/// `GET /bucket`: the buckets that the caller may see.
 pub async fn list(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let query = Fields::of_query(request.query_string());
@@ -100,7 +100,7 @@ async fn list_rows(
     offset: i64,
 ) -> Result<Vec<Row>, StorageError> {
     let pattern = format!("%{}%", search.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
-    // Both words come from lists of ours.
+    // Both words come from fixed lists.
     let sorting = sorting.map_or_else(String::new, |(column, order)| format!("order by {column} {order}"));
     let sql = format!(
         "select {COLUMNS}, type::text from storage.buckets where $1 = '' or name ilike $2 {sorting} limit $3 offset $4"
@@ -109,7 +109,7 @@ async fn list_rows(
     Ok(tx.client()?.query(&statement, &[&search, &pattern, &limit, &offset]).await?)
 }
 
-/// A bucket as answers show it.
+/// A bucket in the form of answers.
 fn shown(row: &Row, with_type: bool) -> Result<Value, StorageError> {
     let time = |name: &str| -> Result<Value, StorageError> {
         let at: Option<DateTime<Utc>> = row.try_get(name)?;
@@ -118,7 +118,7 @@ fn shown(row: &Row, with_type: bool) -> Result<Value, StorageError> {
     let mut bucket = json!({
         "id": row.try_get::<_, String>("id")?,
         "name": row.try_get::<_, String>("name")?,
-        // A text in the reference's schema, which makes an empty one of null.
+        // A string in the reference's schema, which turns null into an empty one.
         "owner": row.try_get::<_, Option<String>>("owner")?.unwrap_or_default(),
         "public": row.try_get::<_, Option<bool>>("public")?.unwrap_or(false),
     });
@@ -144,7 +144,7 @@ pub async fn get(storage: web::Data<Storage>, request: HttpRequest) -> Result<Ht
     Ok(HttpResponse::Ok().json(shown(&row.ok_or(StorageError::NoSuchBucket)?, false)?))
 }
 
-/// `PUT /bucket/{id}`: what is given changes.
+/// `PUT /bucket/{id}`: changes the given fields.
 pub async fn update(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -189,7 +189,7 @@ pub async fn update(
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully updated" })))
 }
 
-/// `DELETE /bucket/{id}`: an empty one.
+/// `DELETE /bucket/{id}`: the bucket must be empty.
 pub async fn delete(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -202,7 +202,7 @@ pub async fn delete(
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully deleted" })))
 }
 
-/// `POST /bucket/{id}/empty`: for service_role. The objects that are there go on being removed after the answer.
+/// `POST /bucket/{id}/empty`: for service_role. The removal of the existing objects continues after the answer.
 pub async fn empty(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -236,7 +236,7 @@ pub async fn empty(
         }
     };
     let emptied = actix_web::rt::spawn(work);
-    // A few objects are gone when the answer comes.
+    // A few objects are removed before the answer.
     if count <= BATCH {
         let _ = emptied.await;
     }
@@ -244,7 +244,7 @@ pub async fn empty(
     Ok(HttpResponse::Ok().json(json!({ "message": message })))
 }
 
-/// What a bucket's list may hold; empty texts are left out.
+/// A bucket's allowed media types; empty strings are left out.
 fn checked_types(types: Given<Vec<String>>) -> Result<Given<Vec<String>>, StorageError> {
     let Given::Value(mut types) = types else { return Ok(types) };
     types.retain(|text| !text.is_empty());
@@ -255,7 +255,7 @@ fn checked_types(types: Given<Vec<String>>) -> Result<Given<Vec<String>>, Storag
 }
 
 impl Storage {
-    /// A bucket's limit, which is never above everybody's.
+    /// A bucket's size limit, at most the global one.
     fn limit_in_bytes(&self, limit: Given<Size>) -> Result<Given<i64>, StorageError> {
         match limit {
             Given::Value(Size(bytes)) if bytes > self.config.file_size_limit => Err(StorageError::EntityTooLarge),
@@ -310,7 +310,7 @@ impl Storage {
         let look = client.prepare_cached("select exists (select from storage.objects where bucket_id = $1)").await?;
         let full: bool = client.query_one(&look, &[&id]).await?.try_get(0)?;
         queries::set_role(&tx, &caller.role).await?;
-        // Whoever may not see the bucket learns nothing of what is in it.
+        // Callers who may not see the bucket must not learn whether it is empty.
         let seen = queries::find_bucket(&tx, id).await?.is_some();
         let outcome = match (seen, full) {
             (false, _) => Err(StorageError::NoSuchBucket),
@@ -333,7 +333,7 @@ impl Storage {
         }
     }
 
-    /// Removes the objects of a bucket that were there at a time, some per transaction.
+    /// Removes the objects of a bucket that were created before a time, in batches of one transaction each.
     async fn empty_bucket(&self, id: &str, before: DateTime<Utc>) -> Result<(), StorageError> {
         loop {
             let tx = self.as_service().await?;
@@ -354,7 +354,7 @@ impl Storage {
     }
 }
 
-/// Names and times of the buckets that the caller sees: what S3 lists.
+/// Names and creation times of the buckets that the caller may see, for S3's listing.
 pub async fn names_and_times(tx: &Transaction) -> Result<Vec<(String, Option<DateTime<Utc>>)>, StorageError> {
     let statement = tx.client()?.prepare_cached("select name, created_at from storage.buckets order by name").await?;
     let rows = tx.client()?.query(&statement, &[]).await?;

@@ -1,4 +1,4 @@
-//! Settings of storage, by the names that Supabase Storage gives them.
+//! Settings of storage, under the names that Supabase Storage uses.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,96 +8,96 @@ use crate::config::{Reader, Secret, TrustedProxies};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Beside what storage is served: some defaults are Supabase's hosted ones, or those of its server.
+/// How storage is served, which decides some defaults: those of hosted Supabase, or those of its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Full,
-    /// In the place of Supabase's server.
+    /// As a drop-in for Supabase's server.
     DropIn,
 }
 
 /// Settings of storage.
 #[derive(Clone, Debug)]
 pub struct StorageConfig {
-    /// `UPLOAD_FILE_SIZE_LIMIT`, bytes, default 50 MiB: no object is larger, whatever its bucket says.
+    /// `UPLOAD_FILE_SIZE_LIMIT`, bytes, default 50 MiB: the largest object, whatever its bucket allows.
     pub file_size_limit: u64,
-    /// `UPLOAD_FILE_SIZE_LIMIT_STANDARD`, bytes: a smaller limit for uploads in one request; 0, the default, is none.
+    /// `UPLOAD_FILE_SIZE_LIMIT_STANDARD`, bytes: a smaller limit for uploads in one request; 0, the default, means none.
     pub standard_size_limit: u64,
-    /// `UPLOAD_SIGNED_URL_EXPIRATION_TIME`, seconds, default two hours (`serve --only storage`: 60 s): life of a signed upload URL.
+    /// `UPLOAD_SIGNED_URL_EXPIRATION_TIME`, seconds, default two hours (`serve --only storage`: 60 s): lifetime of a signed
+    /// upload URL.
     pub upload_url_life: Duration,
-    /// `STORAGE_EMPTY_BUCKET_MAX`, default 200,000: a bucket with more objects is not emptied.
+    /// `STORAGE_EMPTY_BUCKET_MAX`, default 200,000: buckets with more objects cannot be emptied.
     pub empty_bucket_max: i64,
     /// `RESPONSE_S_MAXAGE`, seconds, default 0: `s-maxage` for shared caches.
     pub shared_max_age: u64,
     /// `REQUEST_HARD_LIMITS_ENABLED`: at most 1,000 keys in one removal.
     pub hard_limits: bool,
-    /// `TUS_URL_EXPIRY_MS`, default one hour: life of an unfinished resumable upload.
+    /// `TUS_URL_EXPIRY_MS`, default one hour: lifetime of an unfinished resumable upload.
     pub resumable_life: Duration,
-    /// `STORAGE_PUBLIC_URL`: scheme and host of the addresses of resumable uploads; by default those of the request.
+    /// `STORAGE_PUBLIC_URL`: scheme and host in the URLs of resumable uploads; by default those of the request.
     pub public_url: Option<String>,
-    /// `S3_PROTOCOL_ACCESS_KEY_ID` and `S3_PROTOCOL_ACCESS_KEY_SECRET`: who signs with them at the S3 protocol acts as
-    /// service_role.
+    /// `S3_PROTOCOL_ACCESS_KEY_ID` and `S3_PROTOCOL_ACCESS_KEY_SECRET`: S3 requests signed with them act as service_role.
     pub s3_keys: Option<S3Keys>,
-    /// `STORAGE_S3_REGION` or `REGION`, default `local`: the region that the S3 protocol names.
+    /// `STORAGE_S3_REGION` or `REGION`, default `local`: the region of the S3 protocol.
     pub s3_region: String,
-    /// `S3_PROTOCOL_ENFORCE_REGION`: whether clients must name that region.
+    /// `S3_PROTOCOL_ENFORCE_REGION`: whether clients must use that region.
     pub s3_enforce_region: bool,
-    /// `S3_PROTOCOL_PREFIX`: what a proxy takes off the paths that clients sign.
+    /// `S3_PROTOCOL_PREFIX`: the prefix that a proxy strips from the signed paths.
     pub s3_prefix: String,
     /// Image transformation.
     pub images: ImageConfig,
-    /// Whose word on a client's address counts.
+    /// Proxies whose forwarded client addresses are trusted.
     pub trusted_proxies: TrustedProxies,
-    /// `STORAGE_BACKEND`: where the files are.
+    /// `STORAGE_BACKEND`: where files are stored.
     pub backend: BackendConfig,
 }
 
-/// Where the files are.
+/// Where files are stored.
 #[derive(Clone, Debug)]
 pub enum BackendConfig {
     /// `STORAGE_BACKEND=file`, the default. `FERROBASE_STORAGE_DIR`, default `<data dir>/storage`. Without it,
-    /// `STORAGE_FILE_BACKEND_PATH` is a folder that Supabase Storage wrote to: the files are in its `<bucket>/<tenant>`.
+    /// `STORAGE_FILE_BACKEND_PATH` is a folder written by Supabase Storage, with the files in `<bucket>/<tenant>`.
     Folder(PathBuf),
     /// `STORAGE_BACKEND=s3`.
     S3(Box<S3StoreConfig>),
 }
 
-/// An S3-compatible server that holds the files.
+/// An S3-compatible server that stores the files.
 #[derive(Clone, Debug)]
 pub struct S3StoreConfig {
-    /// `STORAGE_S3_ENDPOINT` (`GLOBAL_S3_ENDPOINT`): default Amazon's of the region.
+    /// `STORAGE_S3_ENDPOINT` (`GLOBAL_S3_ENDPOINT`): by default Amazon's endpoint of the region.
     pub endpoint: url::Url,
     /// `STORAGE_S3_BUCKET` (`GLOBAL_S3_BUCKET`).
     pub bucket: String,
     /// `STORAGE_S3_REGION` or `REGION`, default `us-east-1`.
     pub region: String,
-    /// `STORAGE_S3_FORCE_PATH_STYLE` (`GLOBAL_S3_FORCE_PATH_STYLE`): the bucket is in the path instead of the host's name.
+    /// `STORAGE_S3_FORCE_PATH_STYLE` (`GLOBAL_S3_FORCE_PATH_STYLE`): puts the bucket into the path instead of the host name.
     pub path_style: bool,
-    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, and `AWS_SESSION_TOKEN` if they are temporary.
+    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, and `AWS_SESSION_TOKEN` for temporary credentials.
     pub access_key: String,
     pub secret_key: Secret,
     pub session_token: Option<Secret>,
-    /// `PROJECT_REF` or `TENANT_ID`, default `storage-single-tenant`: what all keys begin with.
+    /// `PROJECT_REF` or `TENANT_ID`, default `storage-single-tenant`: prefix of all keys.
     pub tenant: String,
-    /// `STORAGE_S3_CLIENT_TIMEOUT`, milliseconds, default 30 s: longest silence of the store.
+    /// `STORAGE_S3_CLIENT_TIMEOUT`, milliseconds, default 30 s: the longest time without data from the store.
     pub timeout: Duration,
-    /// `STORAGE_S3_MAX_SOCKETS` (`GLOBAL_S3_MAX_SOCKETS`), default 200: requests to the store at once.
+    /// `STORAGE_S3_MAX_SOCKETS` (`GLOBAL_S3_MAX_SOCKETS`), default 200: parallel requests to the store.
     pub max_sockets: usize,
-    /// `STORAGE_S3_UPLOAD_PART_SIZE`, bytes, default 16 MiB, at least 5 MiB: longer bodies go in parts.
+    /// `STORAGE_S3_UPLOAD_PART_SIZE`, bytes, default 16 MiB, at least 5 MiB: larger bodies are uploaded in parts.
     pub part_size: u64,
-    /// `STORAGE_S3_UPLOAD_QUEUE_SIZE`, default 2: parts of one body under way at once.
+    /// `STORAGE_S3_UPLOAD_QUEUE_SIZE`, default 2: parts of one body uploaded in parallel.
     pub queue_size: usize,
-    /// Where bodies wait whose parts are on their way: the folder that would hold the files.
+    /// Folder where bodies are spooled while their parts are uploaded.
     pub spool: PathBuf,
 }
 
-/// Most parts of one object.
+/// Maximum number of parts of an object.
 const MOST_PARTS: u64 = 10_000;
-/// The shortest part, but for the last one.
+/// Minimum size of a part, except the last.
 pub const LEAST_PART: u64 = 5 * MIB;
 
 impl BackendConfig {
-    /// What this server writes itself: the files, or what waits on its way to where they are.
+    /// The folder that this server writes to: the files, or the spool of uploads to the store.
     pub fn folder(&self) -> &Path {
         match self {
             Self::Folder(folder) => folder,
@@ -121,12 +121,12 @@ impl BackendConfig {
         if is_s3 {
             let spool = own.unwrap_or_else(|| data_dir.join("storage"));
             let store = S3StoreConfig::read(reader, tenant, bucket, spool.clone(), file_size_limit);
-            // Where there is none, a problem was told.
+            // A problem has been reported if there is no store.
             return store.map_or(Self::Folder(spool), |store| Self::S3(Box::new(store)));
         }
         Self::Folder(match (own, theirs) {
             (Some(own), _) => own,
-            // As Supabase Storage lays it out, which has a bucket there too.
+            // Supabase Storage's layout, which has a bucket folder there too.
             (None, Some(path)) => path.join(bucket.as_deref().unwrap_or("undefined")).join(tenant),
             (None, None) => data_dir.join("storage"),
         })
@@ -134,8 +134,8 @@ impl BackendConfig {
 }
 
 impl S3StoreConfig {
-    /// Of a bucket for backups: `FERROBASE_BACKUP_S3_ENDPOINT`, `_REGION`, `_FORCE_PATH_STYLE`, `_ACCESS_KEY_ID` and
-    /// `_SECRET_ACCESS_KEY`, else what the store of files has under its names. `prefix` is what all keys begin with.
+    /// The store of a bucket for backups: `FERROBASE_BACKUP_S3_ENDPOINT`, `_REGION`, `_FORCE_PATH_STYLE`, `_ACCESS_KEY_ID` and
+    /// `_SECRET_ACCESS_KEY`, or else the settings of the file store. All keys begin with `prefix`.
     pub fn of_backups(reader: &mut Reader<'_>, bucket: &str, prefix: &str) -> Option<Self> {
         let region =
             reader.text_or(&["FERROBASE_BACKUP_S3_REGION", "STORAGE_S3_REGION", "REGION", "AWS_REGION"], "us-east-1");
@@ -146,7 +146,7 @@ impl S3StoreConfig {
             reader.problem("FERROBASE_BACKUP_S3_ENDPOINT must be an address with http:// or https://");
         }
         let own = reader.text(&["FERROBASE_BACKUP_S3_ACCESS_KEY_ID"]);
-        // Temporary keys come as three, and belong together.
+        // Temporary credentials consist of three values that belong together.
         let session_token = if own.is_some() { None } else { reader.secret(&["AWS_SESSION_TOKEN"]) };
         let access_key = own.or_else(|| reader.text(&["AWS_ACCESS_KEY_ID"]));
         let secret_key = reader.secret(&["FERROBASE_BACKUP_S3_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY"]);
@@ -258,7 +258,7 @@ impl StorageConfig {
     }
 }
 
-/// A pair of keys for the S3 protocol.
+/// A key pair of the S3 protocol.
 #[derive(Clone, Debug)]
 pub struct S3Keys {
     pub access_key: String,

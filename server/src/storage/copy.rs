@@ -1,7 +1,7 @@
-//! Copying and moving objects, within a bucket and across.
+//! Copying and moving objects, within a bucket and between buckets.
 //!
-//! A caller who does not see the source is told that there is none. The file gets its second place before the row says
-//! so, and loses its first one after.
+//! Callers who may not see the source are told that it does not exist. The file is copied before its row changes, and removed
+//! from its old place afterwards.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
@@ -14,15 +14,15 @@ use super::fields::{Fields, JsonBody};
 use super::key::ObjectKey;
 use super::queries::{self, Bucket, Destination, NewObject, Object};
 use super::receive::{self, check_mime, metadata_in_header};
-use super::upload::{Landing, is_unknown, wants_upsert};
+use super::upload::{NewRow, is_unknown, wants_upsert};
 use super::{Scope, Storage, header_text, sniff};
 use crate::db::{Client, Statement};
 use crate::jwt::caller::Caller;
 
-/// How often a copy or a move begins anew because its source was replaced meanwhile.
+/// How often a copy or move is retried because its source was replaced meanwhile.
 const TRIES: usize = 5;
 
-/// From where to where.
+/// Source and destination.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub from_bucket: String,
@@ -43,7 +43,7 @@ impl Route {
             from_key: text("sourceKey")?,
             to_key: ObjectKey::parse(&text("destinationKey")?)?,
         };
-        // No name has one, and PostgreSQL would not take the question.
+        // No name contains NUL, and PostgreSQL would refuse the parameter.
         if route.from_key.contains('\0') {
             return Err(StorageError::NoSuchKey);
         }
@@ -56,12 +56,12 @@ impl Route {
 pub struct Changes {
     pub cache_control: Option<String>,
     pub mime: Option<String>,
-    /// What is not said is dropped instead of kept: S3's `REPLACE`.
+    /// Whether unspecified metadata is dropped instead of kept: S3's `REPLACE`.
     pub drop_rest: bool,
     pub user_metadata: Option<Value>,
 }
 
-/// What a copy asks of its source beforehand; times in unix seconds.
+/// Preconditions on the source of a copy. Times in Unix seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     pub if_match: Option<String>,
@@ -71,7 +71,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Refuses unless all hold. As at S3, a tag that is named counts instead of the time beside it.
+    /// Refuses the copy unless all conditions hold. As in S3, an ETag condition overrides the time condition beside it.
     pub fn check(&self, source: &Object) -> Result<(), StorageError> {
         let at = source.updated_at.timestamp();
         let is_same = |tag: &String| tag == "*" || tag.trim_matches('"') == source.text("eTag").trim_matches('"');
@@ -119,7 +119,7 @@ pub async fn copy(
 }
 
 impl Storage {
-    /// Copies an object as the caller; its metadata comes along unless `changes` says otherwise.
+    /// Copies an object as the caller. Metadata is copied too unless `changes` says otherwise.
     pub(super) async fn copy_object(
         &self,
         caller: &Caller,
@@ -200,7 +200,7 @@ impl Storage {
         metadata["lastModified"] = json!(receive::now());
         let detected = self.detect(&to).await?;
         let file = StoredFile { place: to, size: source.size(), md5: [0; 16], detected };
-        let landing = Landing {
+        let new_row = NewRow {
             operation: scope.operation.clone(),
             bucket: route.to_bucket.clone(),
             key: route.to_key.clone(),
@@ -211,12 +211,12 @@ impl Storage {
             upsert,
             completes: None,
         };
-        self.land(file, landing).await.map(Some)
+        self.write_new_row(file, new_row).await.map(Some)
     }
 
-    /// A file that is not there is no fault if its row names another one by now.
+    /// Succeeds if an object's row names another file by now, which explains why the former file is missing.
     ///
-    /// Errors: the row is gone, or it is as it was.
+    /// Errors: the row is gone or unchanged.
     pub(super) async fn check_replaced(&self, bucket: &str, key: &str, before: &Object) -> Result<(), StorageError> {
         let ask =
             async |client: &Client, [read]: [Statement; 1]| queries::read_object(client, &read, bucket, key).await;
@@ -227,7 +227,7 @@ impl Storage {
         }
     }
 
-    /// Whether a bucket takes what was stored in another one.
+    /// Checks that a bucket accepts an object of another bucket.
     fn check_destination(&self, rules: &Bucket, key: &ObjectKey, mime: &str, size: u64) -> Result<(), StorageError> {
         if key.is_placeholder() {
             return Ok(());
@@ -236,7 +236,7 @@ impl Storage {
         if size > self.size_limit(rules) { Err(StorageError::EntityTooLarge) } else { Ok(()) }
     }
 
-    /// The media type that a file's bytes show.
+    /// The media type detected from a file's bytes.
     async fn detect(&self, place: &Place) -> Result<&'static str, StorageError> {
         let Some(mut file) = self.files.open(place, None).await? else { return Err(StorageError::NoSuchFile) };
         let mut head: Vec<u8> = Vec::new();
@@ -290,7 +290,7 @@ impl Storage {
         let tried = queries::rename_object(&tx, &route.from_bucket, &route.from_key, &to).await;
         tx.rollback().await?;
         if !tried? {
-            // Seen, and not to be changed.
+            // The caller sees the object but may not change it.
             return Err(StorageError::NoSuchKey);
         }
         let mime = Some(source.text("mimetype")).filter(|mime| !mime.is_empty());
@@ -330,8 +330,7 @@ impl Storage {
         task.await.unwrap_or_else(|error| Err(StorageError::Internal(error.to_string())))
     }
 
-    /// Gives the row its new place; false if it names another file by now. An error comes with whether the outcome is
-    /// unknown.
+    /// Moves the row; false if it names another file by now. An error comes with whether the outcome is unknown.
     async fn write_move(
         &self,
         scope: &Scope,
@@ -341,7 +340,7 @@ impl Storage {
         owner: Option<&str>,
     ) -> Result<bool, (StorageError, bool)> {
         let moved = async {
-            // Not a landing: the bytes were judged when they came.
+            // Without a detected type, because the bytes were checked when they were uploaded.
             let (tx, [lock]) =
                 self.as_service_landing(&scope.operation, "", [queries::LOCK_KEY], async |_, lock| Ok(lock)).await?;
             let mut keys = [
@@ -360,7 +359,7 @@ impl Storage {
             }
             let to = Destination { bucket: &route.to_bucket, name: route.to_key.as_str(), version, owner };
             if !queries::rename_object(&tx, &route.from_bucket, &route.from_key, &to).await? {
-                // Removed since it was found: a DELETE waits for no lock of ours.
+                // Removed since it was found, because a DELETE does not take the key's lock.
                 tx.rollback().await?;
                 return Err(StorageError::NoSuchKey);
             }

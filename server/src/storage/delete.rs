@@ -1,4 +1,4 @@
-//! Removing objects: rows as the caller, then their files.
+//! Removing objects: the rows as the caller, then the files.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
@@ -12,12 +12,12 @@ use super::queries::{self, Object};
 use super::{Scope, Storage, bucket_and_key, bucket_in};
 use crate::jwt::caller::Caller;
 
-/// Keys whose rows go in one transaction.
+/// Keys whose rows are deleted per transaction.
 const BATCH: usize = 500;
-/// Most keys of one call where limits are hard.
+/// Maximum number of keys per call if hard limits are enabled.
 const HARD_LIMIT: usize = 1000;
 
-/// `DELETE /object/{bucket}/{key}`. Whoever may not see an object is told what they would be told if there were none.
+/// `DELETE /object/{bucket}/{key}`. An object that the caller may not see gets the same answer as a missing one.
 pub async fn one(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let (bucket, key) = bucket_and_key(&request, "/object/")?;
@@ -25,7 +25,7 @@ pub async fn one(storage: web::Data<Storage>, request: HttpRequest) -> Result<Ht
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully deleted" })))
 }
 
-/// `DELETE /object/{bucket}` with exact keys: the rows that went; the others are silently missing.
+/// `DELETE /object/{bucket}` with exact keys. Returns the deleted rows; others are left out silently.
 pub async fn many(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -51,14 +51,14 @@ pub async fn many(
     Ok(HttpResponse::Ok().json(rows))
 }
 
-/// A row's columns as answers show them: those that clients know.
+/// A row's columns in the form of answers: only those that clients know.
 pub fn shown(row: Value) -> Value {
     let mut row = with_short_times(row);
     if let Some(fields) = row.as_object_mut() {
         for internal in ["path_tokens", "archived_at", "is_delete_marker", "is_versioned"] {
             fields.remove(internal);
         }
-        // A text in the reference's schema, which makes an empty one of null.
+        // Strings in the reference's schema, which turns null into an empty one.
         for text in ["owner", "owner_id"] {
             if fields.get(text).is_some_and(Value::is_null) {
                 fields.insert(text.to_owned(), Value::String(String::new()));
@@ -92,7 +92,7 @@ impl Storage {
         Ok(())
     }
 
-    /// The rows are gone for good; a file that cannot be removed is only litter.
+    /// The rows are deleted already, so a file that cannot be removed is left to the sweep.
     pub async fn remove_files(&self, bucket: &str, objects: impl Iterator<Item = &Object>) {
         self.files.discard(objects.map(|object| Place::named(bucket, &object.name, object.version()))).await;
     }

@@ -1,4 +1,4 @@
-//! Serving bytes: own, public and signed reads, ranges, conditional requests, and `info`.
+//! Downloads: own, public and signed reads, ranges, conditional requests, and `info`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::{Scope, Storage, bucket_and_key, header_text};
 use crate::db::{Client, Statement};
 use crate::http::client::client_address;
 
-/// What `encodeURIComponent` encodes.
+/// The characters that `encodeURIComponent` encodes.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -31,22 +31,22 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// How long a download waits for others of the same client.
+/// How long a download waits for other downloads of the same client.
 const READERS_WAIT: Duration = Duration::from_secs(5);
 
-/// How often a file is opened that overwrites keep removing.
+/// How often opening a file is retried while overwrites keep removing it.
 const SEND_TRIES: usize = 16;
 
-/// Who may keep a copy of an answer.
+/// Who may cache an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     Everyone,
     Caller,
-    /// Whoever holds the link, until this time (unix seconds).
+    /// Holders of the link, until this time (Unix seconds).
     Link(i64),
 }
 
-/// An object that may be served, and to whom.
+/// A readable object, and who may cache it.
 pub struct Found {
     pub bucket: String,
     pub key: ObjectKey,
@@ -60,7 +60,7 @@ impl Found {
     }
 }
 
-/// Sends what was found. An overwrite may have removed its file since, and then the newer one is found and sent.
+/// Sends an object. If an overwrite has removed its file since, looks the object up again.
 pub async fn send_found(
     mut found: Found,
     find: impl AsyncFn() -> Result<Found, StorageError>,
@@ -80,7 +80,7 @@ pub async fn send_found(
     send(&found).await
 }
 
-/// `/object/{bucket}/{key}`: public buckets are open, others as the caller sees; a token that is none is as good as no
+/// `/object/{bucket}/{key}`: public buckets are open to all, other objects as the caller sees them. An invalid token counts as no
 /// token.
 pub async fn own(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let operation = operation_of(&request);
@@ -88,14 +88,14 @@ pub async fn own(storage: web::Data<Storage>, request: HttpRequest) -> Result<Ht
     send_found(find().await?, find, async |found| storage.send(&request, found).await).await
 }
 
-/// `/object/authenticated/…`: the same for those who have a token.
+/// `/object/authenticated/…`: the same, but requires a token.
 pub async fn authenticated(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let operation = operation_of(&request);
     let find = async || storage.find_own(&request, "/object/authenticated/", true, operation).await;
     send_found(find().await?, find, async |found| storage.send(&request, found).await).await
 }
 
-/// What policies are told of a read.
+/// The name of the operation for policies.
 fn operation_of(request: &HttpRequest) -> &'static str {
     match *request.method() {
         Method::HEAD => "object.head_authenticated_info",
@@ -109,10 +109,10 @@ pub async fn public(storage: web::Data<Storage>, request: HttpRequest) -> Result
     send_found(find().await?, find, async |found| storage.send(&request, found).await).await
 }
 
-/// `/object/sign/…?token=`: the token is the permission.
+/// `/object/sign/…?token=`: the token grants the access.
 pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let (found, transformations) = storage.find_signed(&request, "/object/sign/").await?;
-    // Signed for a picture made of it, not for the file itself.
+    // The token was signed for a transformed image, not for the original file.
     if transformations.is_some() {
         return Err(StorageError::InvalidSignature("Invalid signature"));
     }
@@ -120,9 +120,9 @@ pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result
     send_found(found, find, async |found| storage.send(&request, found).await).await
 }
 
-/// `GET /object/info/…`: the row, with the user's metadata.
+/// `GET /object/info/…`: the row with the user metadata.
 pub async fn info(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    // A key may hold the longer one too.
+    // A key may begin with `authenticated` too.
     let (literal, must_sign_in) = match super::tail(&request, "/object/info/")?.starts_with("authenticated/") {
         true => ("/object/info/authenticated/", true),
         false => ("/object/info/", false),
@@ -139,7 +139,7 @@ pub async fn info_public(storage: web::Data<Storage>, request: HttpRequest) -> R
 }
 
 impl Storage {
-    /// An object of a public bucket, or as the caller sees it; one transaction either way.
+    /// An object in a public bucket, or one that the caller may see, found in one transaction.
     pub async fn find_own(
         &self,
         request: &HttpRequest,
@@ -168,7 +168,7 @@ impl Storage {
         Ok(Found { object: object.ok_or(StorageError::NoSuchKey)?, bucket, key, audience })
     }
 
-    /// An object of a public bucket.
+    /// An object in a public bucket.
     pub async fn find_public(&self, request: &HttpRequest, literal: &str) -> Result<Found, StorageError> {
         let (bucket, key) = bucket_and_key(request, literal)?;
         let object = self.find_in_public(&bucket, &key).await?.ok_or(StorageError::NoSuchKey)?;
@@ -182,7 +182,7 @@ impl Storage {
         }
     }
 
-    /// A bucket and an object, whoever asks.
+    /// A bucket and an object, regardless of the caller.
     pub async fn find_bucket_and_object(
         &self,
         bucket: &str,
@@ -194,7 +194,7 @@ impl Storage {
         self.look_as_service(queries::FIND_BUCKET_AND_OBJECT, ask).await
     }
 
-    /// The object of a signed URL, and the transformations that it is bound to.
+    /// The object of a signed URL, and the transformations fixed in it.
     pub async fn find_signed(
         &self,
         request: &HttpRequest,
@@ -211,7 +211,7 @@ impl Storage {
         Ok((Found { bucket, key, object, audience: Audience::Link(claims.exp) }, claims.transformations))
     }
 
-    /// What is known of an object.
+    /// The metadata of an object as an answer without a body.
     fn tell(&self, request: &HttpRequest, found: &Found) -> HttpResponse {
         let object = &found.object;
         let known = |name: &str| object.metadata.get(name).cloned().unwrap_or(Value::Null);
@@ -235,7 +235,7 @@ impl Storage {
         }))
     }
 
-    /// The headers of every answer that an object gives.
+    /// The headers common to all answers about an object.
     pub fn headers(&self, request: &HttpRequest, found: &Found) -> HttpResponseBuilder {
         let object = &found.object;
         let etag = object.text("eTag");
@@ -247,12 +247,14 @@ impl Storage {
             .insert_header((header::CONTENT_TYPE, served_type(object.text("mimetype"))))
             .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
             .insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
+            // A signed link holds its token.
+            .insert_header((header::REFERRER_POLICY, "no-referrer"))
             .insert_header(("X-Robots-Tag", robots.unwrap_or(HeaderValue::from_static("none"))))
             .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
         if let Ok(value) = HeaderValue::from_str(etag) {
             response.insert_header((header::ETAG, value));
         }
-        // What is stored is not always fit for a header.
+        // Stored values are not always valid in a header.
         let fit = |text: String| HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("no-cache"));
         let mut cache = object.text("cacheControl").to_owned();
         if let Some(tag) = header_text(request, "if-none-match") {
@@ -280,7 +282,7 @@ impl Storage {
         response
     }
 
-    /// The bytes, a part of them, or that they are as they were.
+    /// Sends the whole file, a range of it, or 304.
     pub async fn send(&self, request: &HttpRequest, found: &Found) -> Result<HttpResponse, StorageError> {
         let response = self.headers(request, found);
         self.send_with(request, found, response).await
@@ -301,7 +303,7 @@ impl Storage {
         if *request.method() == Method::HEAD {
             return Ok(no_body(response, object.size()));
         }
-        // A part of what the client has no more is of no use.
+        // A range of an object that has changed would be useless to the client.
         let same = header_text(request, "if-range").is_none_or(|tag| tag == object.text("eTag"));
         let range = match header_text(request, "range") {
             Some(text) if same => Some(parse_range(text, object.size()).ok_or(StorageError::InvalidRange)?),
@@ -332,14 +334,14 @@ impl Storage {
     }
 }
 
-/// An answer to HEAD: how long the body would be.
+/// An answer to HEAD, with the length of the body.
 pub fn no_body(mut response: HttpResponseBuilder, length: u64) -> HttpResponse {
     response
         .no_chunking(length)
         .body(SizedStream::new(length, futures_util::stream::empty::<Result<_, actix_web::Error>>()))
 }
 
-/// HTML is never served as HTML: an upload must not become a page of this origin.
+/// HTML is never served as HTML, because an upload must not become a page of this origin.
 pub fn served_type(stored: &str) -> String {
     if stored.to_ascii_lowercase().contains("text/html") {
         return "text/plain".to_owned();
@@ -373,7 +375,7 @@ pub fn check_match(request: &HttpRequest, object: &Object) -> Result<(), Storage
     if holds { Ok(()) } else { Err(StorageError::PreconditionFailed) }
 }
 
-/// `If-None-Match`, else `If-Modified-Since`, which counts whole seconds.
+/// `If-None-Match`, or else `If-Modified-Since`, which has a precision of seconds.
 pub fn is_unchanged(request: &HttpRequest, object: &Object) -> bool {
     let etag = object.text("eTag");
     if let Some(tags) = header_text(request, "if-none-match") {
@@ -383,7 +385,7 @@ pub fn is_unchanged(request: &HttpRequest, object: &Object) -> bool {
     date_in(request, "if-modified-since").is_some_and(|since| object.updated_at.timestamp() <= since)
 }
 
-/// A header's date, in unix seconds.
+/// A date header in Unix seconds.
 pub fn date_in(request: &HttpRequest, name: &str) -> Option<i64> {
     let text = header_text(request, name)?;
     chrono::DateTime::parse_from_rfc2822(text).ok().map(|at| at.timestamp())
@@ -406,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_single_range_is_clipped_and_anything_else_refused() {
+    fn a_single_range_is_clipped_and_others_are_refused() {
         let cases = [
             ("bytes=0-4", Some((0, 4))),
             ("bytes=5-", Some((5, 9))),
@@ -425,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_download_has_the_name_that_a_browser_would_encode() {
+    fn download_names_are_encoded_as_browsers_do() {
         let request = |query: &str| actix_web::test::TestRequest::get().uri(&format!("/x?{query}")).to_http_request();
         let named = "attachment; filename=my_file%20(1).svg; filename*=UTF-8''my_file%20(1).svg";
         assert_eq!(disposition(&request("download=my_file%20(1).svg")).as_deref(), Some(named));

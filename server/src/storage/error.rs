@@ -1,8 +1,8 @@
-//! What can go wrong at `/storage/v1` and how it looks: one place.
+//! All errors of `/storage/v1` and their rendering.
 //!
-//! The HTTP status differs from the body's `statusCode`: handled errors are 400 but for the few exceptions. Resumable
-//! uploads and the S3 protocol answer with the true status in a form of their own.
-//! Reference: supabase/storage `src/internal/errors/codes.ts`, `storage-error.ts`, `src/storage/database/errors.ts`.
+//! The HTTP status differs from the body's `statusCode`: handled errors are 400, with few exceptions. Resumable uploads and the
+//! S3 protocol answer with the true status in formats of their own. Reference: supabase/storage `src/internal/errors/codes.ts`,
+//! `storage-error.ts`, `src/storage/database/errors.ts`.
 
 use std::io::ErrorKind;
 
@@ -21,15 +21,15 @@ pub enum StorageError {
     NoSuchBucket,
     #[error("Object not found")]
     NoSuchKey,
-    /// The row is there and its file is not.
+    /// The row exists but its file does not.
     #[error("The resource was not found")]
     NoSuchFile,
     #[error("Upload not found")]
     NoSuchUpload,
-    /// The text says why: a policy, a token.
+    /// The message names the reason: a policy, a token.
     #[error("{0}")]
     AccessDenied(String),
-    /// The route is for another role.
+    /// The route requires another role.
     #[error("Access denied: Invalid role")]
     RoleRefused,
     #[error("The resource already exists")]
@@ -50,7 +50,7 @@ pub enum StorageError {
     InvalidBucketName,
     #[error("invalid range provided")]
     InvalidRange,
-    /// A signed URL's token that does not verify.
+    /// A signed URL with an invalid token.
     #[error("{0}")]
     InvalidToken(String),
     #[error("{0}")]
@@ -63,18 +63,18 @@ pub enum StorageError {
     InvalidRobotsTag(String),
     #[error("The condition of the request does not hold")]
     PreconditionFailed,
-    /// A request that its schema refuses.
+    /// A request that does not match its schema.
     #[error("{0}")]
     Invalid(String),
-    /// A body that cannot be read as its content type says.
+    /// A body that cannot be parsed as its content type.
     #[error("{0}")]
     Unparsed(&'static str),
-    /// A body of another content type than the route has.
+    /// A body with an unsupported content type.
     #[error("Invalid Content-Type header")]
     NotJson,
     #[error("Request body is too large")]
     BodyTooLarge,
-    /// A request that is well-formed and makes no sense.
+    /// A well-formed request that makes no sense.
     #[error("{0}")]
     InvalidRequest(String),
     #[error("The related resource does not exist")]
@@ -95,21 +95,24 @@ pub enum StorageError {
     InvalidDefinition,
     #[error("Too many connections issued to the database")]
     SlowDown,
-    /// No turn came in time at what costs much.
+    /// Too many requests wait for the database. The same is said by S3's code `SlowDown`, whose status is 503.
+    #[error("The server is busy. Please try again later.")]
+    Overloaded,
+    /// No place for an expensive operation became free in time.
     #[error("Too many requests")]
     TooManyRequests,
-    /// One client asks for one picture again and again.
+    /// One client requests the same picture too often.
     #[error("Rate limit exceeded, retry in 4 seconds")]
     TooOften,
-    /// The database or the file store cannot be reached, or has no room.
+    /// The database or the file store is unavailable or full.
     #[error("The storage server cannot work at the moment. Please try again later.")]
     Unavailable(String),
-    /// What a trigger of the project raised as `PTnnn`: a client error's status and its words, fit to show.
+    /// An error that a trigger raised as `PTnnn`: a client error with a status and a public message.
     #[error("{message}")]
     Refused { status: StatusCode, message: String },
     #[error("Route {0} not found")]
     NoSuchRoute(String),
-    /// What only the S3 protocol knows, with its name there.
+    /// Errors that exist only in the S3 protocol, with their S3 code.
     #[error("{message}")]
     S3 { status: u16, code: &'static str, message: &'static str },
     #[error("database error, code: {code}")]
@@ -120,9 +123,9 @@ pub enum StorageError {
     Internal(String),
 }
 
-/// What a schema says of a missing `Authorization` header.
+/// Schema validation's message for a missing `Authorization` header.
 pub const NO_AUTHORIZATION: &str = "headers must have required property 'authorization'";
-/// What the verifier says of a token that is none.
+/// The verifier's message for a malformed token.
 pub const NOT_A_TOKEN: &str = "Invalid Compact JWS";
 
 impl StorageError {
@@ -152,7 +155,7 @@ impl StorageError {
             Self::ReadOnly => "DatabaseReadOnly",
             Self::SchemaMismatch => "DatabaseSchemaMismatch",
             Self::InvalidDefinition => "DatabaseInvalidObjectDefinition",
-            Self::SlowDown | Self::TooOften => "SlowDown",
+            Self::SlowDown | Self::TooOften | Self::Overloaded => "SlowDown",
             Self::Invalid(_)
             | Self::Unparsed(_)
             | Self::InvalidRequest(_)
@@ -168,7 +171,7 @@ impl StorageError {
         }
     }
 
-    /// The older label some clients still read.
+    /// The older label that some clients still read.
     fn label(&self) -> &'static str {
         match self {
             Self::NoSuchBucket => "Bucket not found",
@@ -182,10 +185,10 @@ impl StorageError {
             Self::InvalidRange => "invalid_range",
             Self::InvalidRobotsTag(_) => "invalid_x_robots_tag",
             Self::LockTimeout => "acquiring_lock_timeout",
-            Self::SlowDown => "too_many_connections",
+            Self::SlowDown | Self::Overloaded => "too_many_connections",
             Self::TooOften => "Too Many Requests",
             Self::Invalid(_) | Self::Refused { .. } => "Error",
-            // As the framework of the reference calls its own.
+            // The name that the reference's framework gives its own errors.
             Self::Unparsed(_) | Self::BodyTooLarge => "FastifyError",
             Self::NoSuchRoute(_) => "Not Found",
             Self::NoSuchUpload
@@ -214,7 +217,7 @@ impl StorageError {
         }
     }
 
-    /// The number in the body; resumable uploads and S3 have it as their status.
+    /// The `statusCode` of the body, which is the HTTP status for resumable uploads and S3.
     pub fn true_status(&self) -> u16 {
         match self {
             Self::NoSuchBucket
@@ -251,6 +254,7 @@ impl StorageError {
             | Self::ReadOnly
             | Self::SchemaMismatch
             | Self::InvalidDefinition
+            | Self::Overloaded
             | Self::Unavailable(_) => 503,
             Self::StatementTimeout => 544,
             Self::Database { .. } | Self::File(_) | Self::Internal(_) => 500,
@@ -262,7 +266,7 @@ impl StorageError {
         matches!(self.true_status(), 408 | 423 | 425 | 429 | 500..)
     }
 
-    /// Tells the log what the answer does not.
+    /// Logs what the answer does not reveal.
     pub fn log(&self) {
         if matches!(self, Self::Database { .. } | Self::File(_) | Self::Internal(_) | Self::Unavailable(_)) {
             metrics::FAILED.increment();
@@ -287,7 +291,7 @@ impl ResponseError for StorageError {
             Self::RoleRefused => StatusCode::FORBIDDEN,
             Self::SlowDown | Self::TooManyRequests | Self::TooOften => StatusCode::TOO_MANY_REQUESTS,
             Self::StatementTimeout => StatusCode::from_u16(544).unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
-            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable(_) | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Self::Database { .. } | Self::File(_) | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NoSuchBucket
             | Self::NoSuchKey
@@ -328,7 +332,7 @@ impl ResponseError for StorageError {
         let mut response = HttpResponse::build(self.status_code());
         match self {
             Self::NoSuchFile => drop(response.insert_header((CACHE_CONTROL, "no-store"))),
-            Self::Unavailable(_) => drop(response.insert_header((RETRY_AFTER, "1"))),
+            Self::Unavailable(_) | Self::Overloaded => drop(response.insert_header((RETRY_AFTER, "1"))),
             Self::TooOften => drop(response.insert_header((RETRY_AFTER, "4"))),
             _ => {}
         }
@@ -341,9 +345,9 @@ impl ResponseError for StorageError {
     }
 }
 
-/// The answer to a path or method that nothing is served at.
+/// The answer for unknown paths and methods.
 pub async fn unknown_route(request: HttpRequest) -> HttpResponse {
-    // What is said of HEAD is what is said of GET.
+    // HEAD gets the same message as GET.
     let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
     StorageError::NoSuchRoute(format!("{method}:{}", request.path())).error_response()
 }
@@ -358,7 +362,7 @@ impl From<DbError> for StorageError {
     fn from(error: DbError) -> Self {
         let cause = match error {
             DbError::Role(message) => return Self::AccessDenied(message),
-            DbError::PoolBusy => return Self::SlowDown,
+            DbError::PoolBusy => return Self::Overloaded,
             DbError::PoolTimeout | DbError::Connect(_) | DbError::Broken(_) => {
                 return Self::Unavailable(error.to_string());
             }
@@ -396,7 +400,7 @@ impl From<DbError> for StorageError {
             "42P17" => Self::InvalidDefinition,
             "42703" | "42P01" => Self::SchemaMismatch,
             "22P02" => Self::InvalidParameter(refusal.message().to_owned()),
-            // A NUL, in a name or in metadata.
+            // A NUL in a name or in metadata.
             "22021" | "22P05" => Self::InvalidRequest("The request holds a character that cannot be stored".to_owned()),
             "53300" => Self::SlowDown,
             "53100" | "57P01" | "57P02" | "57P03" => Self::Unavailable(refusal.message().to_owned()),

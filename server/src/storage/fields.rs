@@ -1,8 +1,8 @@
-//! The fields of a JSON body or a query, read as the reference's schemas read them.
+//! Reads the fields of a JSON body or a query with the coercions of the reference's schemas.
 //!
-//! Its validator coerces before it refuses: `"60"` is 60, `60` is `"60"`, `"true"` is true, a single value is a list of
-//! one, a list of one is its value. SDKs in several languages rely on it.
-//! Reference: Ajv `coerceTypes: "array"`, Fastify's messages (`body/limit must be integer`).
+//! The reference's validator coerces before it refuses: `"60"` is 60, `60` is `"60"`, `"true"` is true, a single value becomes a
+//! list of one, and a list of one becomes its value. SDKs in several languages rely on this. Reference: Ajv `coerceTypes:
+//! "array"`, Fastify's messages (`body/limit must be integer`).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,10 +18,10 @@ use super::header_text;
 use super::receive::unreadable;
 use crate::http::bodies::is_no_room;
 
-/// The body of a request that takes JSON, as it came.
+/// The unparsed body of a request that takes JSON.
 pub struct JsonBody {
     bytes: Bytes,
-    /// Without parameters, in small letters.
+    /// Lower case, without parameters.
     media_type: Option<String>,
 }
 
@@ -49,10 +49,10 @@ const NO_JSON: &str = "Body is not valid JSON but content-type is set to 'applic
 const EMPTY: &str = "Body cannot be empty when content-type is set to 'application/json'";
 
 impl JsonBody {
-    /// The fields of the object that it has to be.
+    /// The fields of the body, which must be an object.
     pub fn fields(&self) -> Result<Fields, StorageError> {
         match self.media_type.as_deref() {
-            // A text is no object, and nothing is none.
+            // A text body is not an object, and an absent one is null.
             Some("text/plain") => Err(StorageError::Invalid("body must be object".to_owned())),
             Some("application/json") if self.bytes.is_empty() => Err(StorageError::Unparsed(EMPTY)),
             Some("application/json") | None => Fields::of_body(&self.bytes),
@@ -61,7 +61,7 @@ impl JsonBody {
         }
     }
 
-    /// Refuses what is neither nothing nor JSON, where nothing is asked of it.
+    /// Refuses a body that is neither empty nor JSON, on routes that ignore it.
     pub fn check_if_any(&self) -> Result<(), StorageError> {
         let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(&self.bytes).is_ok();
         match self.media_type.as_deref() {
@@ -74,15 +74,15 @@ impl JsonBody {
     }
 }
 
-/// An object whose fields are asked for one by one.
+/// An object whose fields are read one by one.
 #[derive(Debug)]
 pub struct Fields {
-    /// How messages call it: `body`, `body/sortBy`, `querystring`.
+    /// Its name in messages: `body`, `body/sortBy`, `querystring`.
     at: String,
     fields: Map<String, Value>,
 }
 
-/// A field that may be absent, null or there.
+/// A field that may be absent, null or present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given<T> {
     Absent,
@@ -104,7 +104,7 @@ impl<T> Given<T> {
 }
 
 impl Fields {
-    /// A JSON object.
+    /// Parses a JSON object.
     fn of_body(body: &[u8]) -> Result<Self, StorageError> {
         if body.is_empty() {
             return Err(StorageError::Invalid("body must be object".to_owned()));
@@ -116,7 +116,7 @@ impl Fields {
         }
     }
 
-    /// The parameters of a query; of one that is repeated all values.
+    /// The parameters of a query. A repeated parameter becomes a list.
     pub fn of_query(query: &str) -> Self {
         let mut fields = Map::new();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -130,7 +130,7 @@ impl Fields {
         Self { at: "querystring".to_owned(), fields }
     }
 
-    /// Refuses unless all of these are there.
+    /// Refuses the object unless it has all of these fields.
     pub fn require(&self, names: &[&str]) -> Result<(), StorageError> {
         match names.iter().find(|name| !self.fields.contains_key(**name)) {
             Some(name) => Err(self.missing(name)),
@@ -138,12 +138,12 @@ impl Fields {
         }
     }
 
-    /// What is said of a field that is not there.
+    /// The error for a missing field.
     pub fn missing(&self, name: &str) -> StorageError {
         StorageError::Invalid(format!("{} must have required property '{name}'", self.at))
     }
 
-    /// How messages call the object.
+    /// The object's name in messages.
     pub fn at(&self) -> &str {
         &self.at
     }
@@ -169,14 +169,14 @@ impl Fields {
         as_string(value).map(Some).ok_or_else(|| self.refuse(name, "must be string"))
     }
 
-    /// A text out of a list.
+    /// A string from a list of allowed ones.
     pub fn one_of(&self, name: &str, allowed: &[&'static str]) -> Result<Option<&'static str>, StorageError> {
         let Some(text) = self.string(name)? else { return Ok(None) };
         let found = allowed.iter().find(|known| **known == text);
         found.map(|known| Some(*known)).ok_or_else(|| self.refuse(name, "must be equal to one of the allowed values"))
     }
 
-    /// A whole number of at least `least`.
+    /// An integer of at least `least`.
     pub fn integer(&self, name: &str, least: i64) -> Result<Option<i64>, StorageError> {
         let Some(value) = self.find(name) else { return Ok(None) };
         let number = as_integer(value).ok_or_else(|| self.refuse(name, "must be integer"))?;
@@ -186,7 +186,7 @@ impl Fields {
         Ok(Some(number))
     }
 
-    /// A whole number within bounds.
+    /// An integer within bounds.
     pub fn integer_within(&self, name: &str, least: i64, most: i64) -> Result<Option<i64>, StorageError> {
         match self.integer(name, least)? {
             Some(number) if number > most => Err(self.refuse(name, &format!("must be <= {most}"))),
@@ -216,7 +216,7 @@ impl Fields {
         known.map(Some).ok_or_else(|| self.refuse(name, "must be boolean"))
     }
 
-    /// A list of texts, or null.
+    /// A list of strings, or null.
     pub fn strings(&self, name: &str) -> Result<Given<Vec<String>>, StorageError> {
         let Some(value) = self.find(name) else { return Ok(Given::Absent) };
         let items = match value {
@@ -231,10 +231,10 @@ impl Fields {
         items.iter().enumerate().map(text).collect::<Result<_, _>>().map(Given::Value)
     }
 
-    /// A list of at least one and at most `most` texts.
+    /// A list of one to `most` strings.
     pub fn some_strings(&self, name: &str, most: usize) -> Result<Vec<String>, StorageError> {
         match self.strings(name)? {
-            // Null is no list; a schema that takes none makes a list of it.
+            // The schema does not allow null here, so it becomes a list with an empty string.
             Given::Null => Ok(vec![String::new()]),
             Given::Absent => Err(StorageError::Invalid(format!("{} must have required property '{name}'", self.at))),
             Given::Value(list) if list.is_empty() => Err(self.refuse(name, "must NOT have fewer than 1 items")),
@@ -245,7 +245,7 @@ impl Fields {
         }
     }
 
-    /// A number of bytes or a text such as `20MB`; null, or an empty text, for none.
+    /// A number of bytes or a text such as `20MB`; null or an empty text means no limit.
     pub fn size(&self, name: &str) -> Result<Given<Size>, StorageError> {
         let Some(value) = self.find(name) else { return Ok(Given::Absent) };
         let value = alone(value);
@@ -268,7 +268,7 @@ impl Fields {
         })
     }
 
-    /// An object inside.
+    /// A nested object.
     pub fn object(&self, name: &str) -> Result<Option<Fields>, StorageError> {
         match self.find(name).map(alone) {
             None => Ok(None),
@@ -279,7 +279,7 @@ impl Fields {
 }
 
 impl StorageError {
-    /// `body/paths 3 must …` says `body/paths/3 must …`.
+    /// `body/paths 3 must …` becomes `body/paths/3 must …`.
     fn joined(self, name: &str) -> Self {
         match self {
             Self::Invalid(text) => Self::Invalid(text.replacen(&format!("/{name} "), &format!("/{name}/"), 1)),
@@ -288,12 +288,12 @@ impl StorageError {
     }
 }
 
-/// A limit of bytes.
+/// A limit in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
 impl Size {
-    /// `20MB`, `1.5gb`, `3B`: decimal units, three significant digits.
+    /// Parses `20MB`, `1.5gb`, `3B`: decimal units, three significant digits.
     fn parse(text: &str) -> Option<Self> {
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, unit) = text.split_at(digits);
@@ -311,7 +311,7 @@ impl Size {
     }
 }
 
-/// A list of one is its value where a value is wanted.
+/// A list of one counts as its value.
 fn alone(value: &Value) -> &Value {
     match value {
         Value::Array(items) if items.len() == 1 => &items[0],
@@ -324,7 +324,7 @@ fn as_string(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Null => Some(String::new()),
         Value::Bool(known) => Some(known.to_string()),
-        // 1.0 is 1 in JavaScript.
+        // 1.0 equals 1 in JavaScript.
         Value::Number(number) => Some(match number.as_f64() {
             Some(whole) if number.is_f64() && whole.fract() == 0.0 && whole.abs() < 1e21 => format!("{whole:.0}"),
             _ => number.to_string(),
@@ -338,7 +338,7 @@ fn as_number(value: &Value) -> Option<f64> {
         Value::Number(number) => number.as_f64(),
         Value::Bool(known) => Some(f64::from(u8::from(*known))),
         Value::Null => Some(0.0),
-        // "inf" and "nan" are numbers to Rust and none to JavaScript.
+        // Rust parses "inf" and "nan" as numbers, JavaScript does not.
         Value::String(text) if text.trim().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
             text.trim().parse().ok().filter(|number: &f64| number.is_finite())
         }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_coerced_as_the_reference_does() {
+    fn values_are_coerced_as_by_the_reference() {
         let fields = body(json!({
             "text": 60, "whole": 6e1, "number": "60", "object": [{ "a": "b" }], "list": "one", "yes": "true", "no": 0, "alone": [7], "null": null, "blank": ""
         }));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_coerced_is_refused_in_the_references_words() {
+    fn values_that_cannot_be_coerced_get_the_references_messages() {
         let fields =
             body(json!({ "limit": "many", "few": 0, "on": "yes", "paths": ["a", {}], "by": "name", "none": [] }));
         assert_eq!(said(fields.integer("limit", 1)), "body/limit must be integer");
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_decimal_units_and_three_digits() {
+    fn sizes_have_decimal_units_and_three_significant_digits() {
         for (text, bytes) in [("20MB", 20_000_000), ("1.5gb", 1_500_000_000), ("3B", 3), ("12345kb", 12_300_000)] {
             assert_eq!(Size::parse(text), Some(Size(bytes)), "{text}");
         }

@@ -1,9 +1,9 @@
-//! Names of buckets and objects, media types and `X-Robots-Tag`, parsed at the edge.
+//! Names of buckets and objects, media types and `X-Robots-Tag` rules, parsed at the edge.
 
 use super::error::StorageError;
 
-/// A key that is safe to store and to write below the bucket's folder: the reference's alphabet, no empty
-/// text, no `.` or `..` segment, at most 1024 bytes and 255 in a segment, as file systems have it.
+/// An object key that is safe as a path below the bucket's folder: the reference's alphabet, not empty, no `.` or `..` segment,
+/// at most 1024 bytes and 255 per segment, the limit of file systems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectKey(String);
 
@@ -21,7 +21,7 @@ impl ObjectKey {
         &self.0
     }
 
-    /// A file that makes an empty folder show: it holds nothing and has any type.
+    /// An empty file of any type that makes an empty folder visible.
     pub fn is_placeholder(&self) -> bool {
         self.0.ends_with(".emptyFolderPlaceholder")
     }
@@ -33,12 +33,12 @@ pub fn is_bucket_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 100 && text.chars().all(allowed) && text != "." && text != ".."
 }
 
-/// Whether a new bucket may have this name: no blanks around it, and none that is kept for analytics buckets.
+/// Whether a new bucket may have this name: no surrounding spaces, and not reserved for analytics buckets.
 pub fn is_new_bucket_name(text: &str) -> bool {
     is_bucket_name(text) && text.trim() == text && !text.ends_with("--table-s3")
 }
 
-/// Whether a bucket's list may hold this media type: `type/subtype`, perhaps with a charset, or anything that ends in
+/// Whether a bucket's list of media types may contain this: `type/subtype`, optionally with a charset, or a pattern that ends in
 /// a star.
 pub fn is_listed_type(text: &str) -> bool {
     let part = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c));
@@ -56,7 +56,7 @@ pub fn is_listed_type(text: &str) -> bool {
 const ROBOTS_RULES: [&str; 8] =
     ["all", "noindex", "nofollow", "none", "nosnippet", "indexifembedded", "notranslate", "noimageindex"];
 
-/// Whether search engines may be told this: rules, perhaps with values, perhaps for one of them by name.
+/// Checks an `X-Robots-Tag`: known rules, optionally with values or for one named crawler.
 pub fn check_robots_tag(text: &str) -> Result<(), StorageError> {
     let refused = |why: String| Err(StorageError::InvalidRobotsTag(why));
     if text.trim().is_empty() {
@@ -64,7 +64,7 @@ pub fn check_robots_tag(text: &str) -> Result<(), StorageError> {
     }
     let mut rest = text.trim();
     while !rest.is_empty() {
-        // A date holds commas: it ends where something with a colon or a known rule begins.
+        // A date contains commas. It ends where a known rule or something with a colon begins.
         let end = if rest.starts_with("unavailable_after:") {
             let begins_rule = |after: &str| {
                 let word = after.trim_start().split([',', ':']).next().unwrap_or("").trim();
@@ -114,7 +114,7 @@ pub fn check_robots_tag(text: &str) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Whether `mime` is on a bucket's list. Parameters and letter case do not matter; `type/*`, `*` and `*/*` match.
+/// Whether `mime` matches a bucket's list, ignoring parameters and case. `type/*`, `*` and `*/*` are patterns.
 pub fn mime_allowed(mime: &str, list: &[String]) -> bool {
     let bare = |text: &str| text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     let mime = bare(mime);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_keep_to_the_alphabet_and_inside_their_bucket() {
+    fn keys_use_the_alphabet_and_stay_in_their_bucket() {
         for good in ["a.pdf", "u/1/Fee letter (2).pdf", "a//b", "x@y.z"] {
             assert!(ObjectKey::parse(good).is_ok(), "{good}");
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_have_names_without_slash_and_new_ones_without_blanks_around() {
+    fn bucket_names_have_no_slash_and_new_ones_no_surrounding_spaces() {
         for good in ["a", "my bucket", "x_y.z", &"b".repeat(100)] {
             assert!(is_new_bucket_name(good), "{good}");
         }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_hold_types_with_a_charset_or_a_star() {
+    fn lists_allow_types_with_a_charset_or_a_star() {
         for good in ["image/png", "text/plain; charset=utf-8", "text/plain;charset=utf-8", "image/*", "*/*", "*"] {
             assert!(is_listed_type(good), "{good}");
         }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn robots_are_told_known_rules_alone() {
+    fn robots_tags_contain_known_rules_only() {
         for good in [
             "none",
             "noindex, nofollow",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn mime_lists_match_whatever_the_parameters() {
+    fn mime_lists_ignore_parameters() {
         let list = vec!["image/*".to_owned(), "Application/PDF".to_owned()];
         assert!(mime_allowed("image/png", &list));
         assert!(mime_allowed("application/pdf; x=y", &list));

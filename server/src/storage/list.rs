@@ -1,4 +1,4 @@
-//! Listings: `POST /object/list/{bucket}` and `/object/list-v2/{bucket}`, as far as the caller sees.
+//! Listings: `POST /object/list/{bucket}` and `/object/list-v2/{bucket}`, of the objects that the caller may see.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use base64::Engine;
@@ -12,10 +12,10 @@ use super::{Scope, Storage, bucket_in};
 use crate::jwt::caller::Caller;
 
 const MAX_LIMIT: i64 = 1500;
-/// Most entries of one page of the newer listing.
+/// Maximum number of entries per page of list-v2.
 pub const MAX_PAGE: i32 = 1000;
 
-/// What lies one level below a prefix, with names relative to it.
+/// The entries one level below a prefix, with names relative to it.
 pub async fn list(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -55,7 +55,7 @@ pub async fn list(
     Ok(HttpResponse::Ok().json(rows.into_iter().map(with_short_times).collect::<Vec<_>>()))
 }
 
-/// A page of full names, and where the next one begins.
+/// A page of full names, and a cursor for the next one.
 pub async fn list_v2(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -107,7 +107,7 @@ impl Default for Sorting {
     }
 }
 
-/// What a page is asked for. Where a position is given, its sorting counts.
+/// The parameters of a page. With a position, that position's sort order applies.
 pub struct Asked<'a> {
     pub bucket: &'a str,
     pub prefix: &'a str,
@@ -118,7 +118,7 @@ pub struct Asked<'a> {
 }
 
 pub struct Page {
-    /// Full names that end with the delimiter.
+    /// Full names, ending with the delimiter.
     pub folders: Vec<Value>,
     pub objects: Vec<Value>,
     /// Where the next page begins, and the last name of this one.
@@ -175,7 +175,7 @@ impl Storage {
     }
 }
 
-/// A row whose times are in milliseconds, as the reference's are.
+/// Shortens a row's times to milliseconds, as in the reference.
 pub fn with_short_times(mut row: Value) -> Value {
     for name in ["updated_at", "created_at", "last_accessed_at"] {
         if let Some(time) = row.get_mut(name)
@@ -187,7 +187,7 @@ pub fn with_short_times(mut row: Value) -> Value {
     row
 }
 
-/// A time as a cursor holds it.
+/// A time as stored in a cursor.
 fn to_milliseconds(at: &str) -> String {
     let parsed = chrono::DateTime::parse_from_rfc3339(at).ok();
     parsed.map_or_else(String::new, |at| at.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
@@ -196,15 +196,15 @@ fn to_milliseconds(at: &str) -> String {
 /// Where a page ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The last name; a folder's with its delimiter.
+    /// The last name. A folder's ends with the delimiter.
     pub after: String,
-    /// The value of the sort column there; empty for the name.
+    /// The value of the sort column there; empty if sorted by name.
     pub after_value: String,
     pub sorting: Sorting,
 }
 
 impl Position {
-    /// Lines of a letter, a colon and a text, in base64.
+    /// Encodes lines of a letter, a colon and a text in base64.
     pub fn to_text(&self) -> String {
         let mut lines = format!("l:{}", self.after);
         if self.sorting.descending {
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_as_it_went() {
+    fn a_cursor_survives_a_round_trip() {
         let cases = [
             Position { after: "a/b:c/".to_owned(), after_value: String::new(), sorting: Sorting::default() },
             Position {

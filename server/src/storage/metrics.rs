@@ -1,4 +1,4 @@
-//! What the store takes and gives, for `/metrics`.
+//! Counters of the store, for `/metrics`.
 
 use bytes::Bytes;
 
@@ -8,12 +8,12 @@ use crate::http::prometheus::{Counter, Metrics};
 pub static RECEIVED: Counter = Counter::new();
 /// Bytes read from the store.
 static SENT: Counter = Counter::new();
-/// Files and parts of files that were written to their end.
+/// Files and parts of files that were written completely.
 pub static FILES: Counter = Counter::new();
-/// Requests that failed because of the store or the database, not because of the client.
+/// Requests that failed because of the store or the database, not the client.
 pub static FAILED: Counter = Counter::new();
 
-/// Counts bytes on their way out.
+/// Counts bytes sent to clients.
 pub fn sent(bytes: &Bytes) {
     SENT.add(bytes.len() as u64);
 }

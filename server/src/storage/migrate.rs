@@ -1,9 +1,9 @@
-//! Moving the files of a project from one store to another, while a server may be at work.
+//! Copies the files of a project from one store to another, even while a server is running.
 //!
-//! Every file that a row names, and every part of an unfinished upload, is copied under the name it has, and is there only
-//! when the copy has been read back and has the hash of the source (and of the row, where that is the hash of the whole).
-//! What is there already is read and compared instead, so that it can be run again: once while the old store is in use,
-//! once more when the server stands still.
+//! Every file that a row names, and every part of an unfinished upload, is copied under the same name. A copy counts only after
+//! it was read back and has the hash of the source, and of the row if that is a hash of the whole file. Existing files are read
+//! and compared instead, so the copy can be repeated: first while the old store is in use, then again while the server is
+//! stopped.
 
 use futures_util::TryStreamExt;
 use md5::{Digest, Md5};
@@ -18,18 +18,18 @@ use super::error::StorageError;
 use crate::db::{Client, DbError, Pool, Statement};
 use crate::jwt::caller::Caller;
 
-/// Rows that are read at a time.
+/// Rows read at a time.
 const PAGE: i64 = 500;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     pub copied: u64,
     pub already_there: u64,
     pub bytes: u64,
-    /// Files that rows name and the source has not.
+    /// Files that rows name but the source does not have.
     pub missing: Vec<String>,
-    /// Files that are not what their rows say, or came out differently.
+    /// Files that differ from their rows, or whose copies differ.
     pub differing: Vec<String>,
 }
 
@@ -58,15 +58,15 @@ impl From<tokio_postgres::Error> for MoveError {
     }
 }
 
-/// A file that has to be in the new store.
+/// A file that the new store must have.
 struct Wanted {
     place: Place,
-    /// The hash of the whole, where one is known.
+    /// The hash of the whole file, if known.
     md5: Option<String>,
 }
 
-/// Copies what is not there yet. `pool` logs in as one who may become service_role; `tell` hears of progress. No connection
-/// is held while files move.
+/// Copies missing files. `pool` must log in as a role that may become service_role; `tell` receives progress. No connection is
+/// held while files are copied.
 pub async fn move_files(
     pool: &Pool,
     from: &BackendConfig,
@@ -109,17 +109,17 @@ pub async fn move_files(
     Ok(moved)
 }
 
-/// Rows as service_role sees them.
+/// Reads rows as service_role.
 async fn read(pool: &Pool, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, MoveError> {
     let ask = async |client: &Client, [statement]: [Statement; 1]| client.query(&statement, params).await;
     Ok(pool.look_as_caller(&Caller::anonymous("service_role"), &[], [text], ask).await??)
 }
 
-/// Parts of uploads that are not complete, resumable and S3's.
+/// Parts of unfinished uploads, both resumable and S3's.
 async fn parts(pool: &Pool) -> Result<Vec<Wanted>, MoveError> {
     let mut wanted = Vec::new();
     for sql in [
-        "select p.upload::text, p.id, encode(p.md5, 'hex') from ferrobase.resumable_parts p",
+        "select p.upload::text, p.id, encode(p.md5, 'hex') from _supavisor.resumable_parts p",
         "select upload_id, id, trim(both '\"' from etag) from storage.s3_multipart_uploads_parts",
     ] {
         for row in read(pool, sql, &[]).await? {
@@ -130,7 +130,7 @@ async fn parts(pool: &Pool) -> Result<Vec<Wanted>, MoveError> {
     Ok(wanted)
 }
 
-/// Copies one file unless it is there.
+/// Copies one file unless it exists.
 async fn one(from: &Store, to: &Store, wanted: Wanted, moved: &mut Moved) -> Result<(), MoveError> {
     let name = || wanted.place.as_str().to_owned();
     let failed = |error| MoveError::File { place: name(), error };
@@ -149,7 +149,7 @@ async fn one(from: &Store, to: &Store, wanted: Wanted, moved: &mut Moved) -> Res
         return Ok(());
     }
     let Some(mut source) = from.open(&wanted.place, None).await.map_err(failed)? else {
-        // It may have been replaced or removed since the row was read; the next run tells.
+        // It may have been replaced or removed since its row was read. The next run finds out.
         if there.is_none() {
             moved.missing.push(name());
         } else {
@@ -173,7 +173,7 @@ async fn one(from: &Store, to: &Store, wanted: Wanted, moved: &mut Moved) -> Res
     Ok(())
 }
 
-/// The MD5 of a file, in hex, and its length.
+/// A file's MD5 in hex, and its length.
 async fn hash(store: &Store, place: &Place) -> Result<Option<(String, u64)>, StorageError> {
     let Some(mut file) = store.open(place, None).await? else { return Ok(None) };
     let (mut digest, mut length) = (Md5::new(), 0);

@@ -1,4 +1,4 @@
-//! The fixed statements of storage: typed arguments in, typed rows out, the transaction first.
+//! The fixed statements of storage: the transaction first, typed arguments, typed rows.
 
 use futures_util::join;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 use super::error::StorageError;
 use crate::db::{Client, Statement, Transaction, Value as Param};
 
-/// What a bucket allows.
+/// The restrictions of a bucket.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     pub public: bool,
@@ -16,7 +16,7 @@ pub struct Bucket {
     pub allowed_mime_types: Option<Vec<String>>,
 }
 
-/// A stored object's row.
+/// The row of an object.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub id: uuid::Uuid,
@@ -29,7 +29,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// A text of the file's metadata; empty if there is none.
+    /// A string in the file's metadata; empty if absent.
     pub fn text(&self, name: &str) -> &str {
         self.metadata.get(name).and_then(Value::as_str).unwrap_or("")
     }
@@ -43,12 +43,12 @@ impl Object {
     }
 }
 
-/// A row to be written.
+/// A row to write.
 #[derive(Clone, Debug)]
 pub struct NewObject<'a> {
     pub bucket: &'a str,
     pub name: &'a str,
-    /// The uploader's `sub`; a uuid also fills the older column `owner`.
+    /// The uploader's `sub`. A uuid is also stored in the older column `owner`.
     pub owner: Option<&'a str>,
     pub version: &'a str,
     pub metadata: &'a Value,
@@ -96,13 +96,13 @@ pub async fn find_bucket(tx: &Transaction, id: &str) -> Result<Option<Bucket>, S
     read_bucket(tx.client()?, &statement, id).await
 }
 
-/// Goes on as another role of the same login.
+/// Switches to another role of the same login.
 pub async fn set_role(tx: &Transaction, role: &str) -> Result<(), StorageError> {
     let statement = tx.client()?.prepare_cached(SET_ROLE).await?;
     tx.client()?.query(&statement, &[&role]).await.map(drop).map_err(about_role)
 }
 
-/// A role that is none, or not to be had, is the token's fault.
+/// A role that does not exist or is not permitted is the token's fault.
 fn about_role(error: tokio_postgres::Error) -> StorageError {
     match error.as_db_error() {
         Some(refusal)
@@ -146,8 +146,8 @@ pub async fn read_bucket(client: &Client, statement: &Statement, id: &str) -> Re
     client.query_opt(statement, &[&id]).await?.as_ref().map(bucket).transpose()
 }
 
-/// The bucket as it is, and the object as `role` sees it, or as it is if the bucket is public. The transaction begins as
-/// service_role and may end as `role`.
+/// The bucket regardless of the role, and the object as `role` sees it, or regardless of the role if the bucket is public. The
+/// transaction begins as service_role and may end as `role`.
 pub async fn find_bucket_and_object(
     client: &Client,
     [find, switch, read]: [Statement; 3],
@@ -169,7 +169,7 @@ pub async fn find_bucket_and_object(
 
 pub const FIND_AS_CALLER: [&str; 3] = [FIND_BUCKET, SET_ROLE, FIND_OBJECT];
 
-/// The object as `role` sees it, whether its bucket is public or not. The transaction begins as service_role.
+/// The object as `role` sees it, even if its bucket is public. The transaction begins as service_role.
 pub async fn find_as_caller(
     client: &Client,
     [find, switch, read]: [Statement; 3],
@@ -189,7 +189,7 @@ pub async fn find_as_caller(
     seen?.as_ref().map(object).transpose()
 }
 
-/// Names among these that the caller sees.
+/// The names among these that the caller may see.
 pub async fn visible_names(tx: &Transaction, bucket: &str, names: &[String]) -> Result<Vec<String>, StorageError> {
     let statement =
         tx.client()?.prepare_cached("select name from storage.objects where bucket_id = $1 and name = any($2)").await?;
@@ -199,7 +199,7 @@ pub async fn visible_names(tx: &Transaction, bucket: &str, names: &[String]) -> 
 
 pub const LOCK_KEY: &str = "select pg_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))";
 
-/// Serialises writers of one key until the transaction ends. Whoever locks two does it in the order of their names.
+/// Serializes writers of one key until the transaction ends. To lock two keys, lock them in the order of their names.
 pub async fn lock_key(client: &Client, statement: &Statement, bucket: &str, name: &str) -> Result<(), StorageError> {
     match client.query(statement, &[&bucket, &name]).await.map_err(StorageError::from) {
         Err(StorageError::Locked) => Err(StorageError::LockTimeout),
@@ -233,8 +233,8 @@ macro_rules! upsert {
 pub const TRY_INSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, insert!("")];
 pub const TRY_UPSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, upsert!("id")];
 
-/// What the bucket allows, and whether the caller may write this row. The transaction begins as service_role, which reads
-/// the bucket; `role` then inserts. To be undone, whatever comes of it.
+/// The bucket's restrictions, and whether the caller may write this row. The transaction begins as service_role, which reads the
+/// bucket; then `role` inserts. It must be rolled back in any case.
 pub async fn try_insert(
     client: &Client,
     [find, switch, insert]: [Statement; 3],
@@ -260,8 +260,7 @@ pub const WRITE: &str = upsert!(
      created_at, updated_at, to_jsonb(objects) as whole"
 );
 
-/// Writes a row as the transaction's role. A key that exists already is a unique violation, unless the statement is
-/// [`WRITE`].
+/// Writes a row as the transaction's role. An existing key is a unique violation, unless the statement is [`WRITE`].
 pub async fn write_object(
     client: &Client,
     statement: &Statement,
@@ -272,28 +271,28 @@ pub async fn write_object(
     Ok((object(&row)?, row.try_get("whole")?))
 }
 
-/// Ends a resumable upload in the transaction that writes its object; it is remembered for those whose answer was lost.
-/// False if it is over already.
+/// Ends a resumable upload in the transaction that writes its object. It is remembered for clients that lost the answer. False if
+/// it has ended already.
 pub async fn finish_resumable(tx: &Transaction, id: uuid::Uuid) -> Result<bool, StorageError> {
     let client = tx.client()?;
     let finish = client
         .prepare_cached(
-            "update ferrobase.resumable_uploads set finished_at = now() where id = $1 and finished_at is null",
+            "update _supavisor.resumable_uploads set finished_at = now() where id = $1 and finished_at is null",
         )
         .await?;
-    let clear = client.prepare_cached("delete from ferrobase.resumable_parts where upload = $1").await?;
+    let clear = client.prepare_cached("delete from _supavisor.resumable_parts where upload = $1").await?;
     let finished = client.execute(&finish, &[&id]).await?;
     client.execute(&clear, &[&id]).await?;
     Ok(finished > 0)
 }
 
-/// Removes a multipart upload and its parts; false if there is none any more.
+/// Removes a multipart upload and its parts; false if it does not exist any more.
 pub async fn delete_multipart(tx: &Transaction, id: &str) -> Result<bool, StorageError> {
     let statement = tx.client()?.prepare_cached("delete from storage.s3_multipart_uploads where id = $1").await?;
     Ok(tx.client()?.execute(&statement, &[&id]).await? > 0)
 }
 
-/// Where an object goes.
+/// The destination of an object.
 pub struct Destination<'a> {
     pub bucket: &'a str,
     pub name: &'a str,
@@ -301,7 +300,7 @@ pub struct Destination<'a> {
     pub owner: Option<&'a str>,
 }
 
-/// Gives an object another place; false if the transaction's role may not, or sees none.
+/// Moves an object; false if the transaction's role does not see it or may not move it.
 pub async fn rename_object(
     tx: &Transaction,
     bucket: &str,
@@ -323,7 +322,7 @@ pub async fn rename_object(
     Ok(!rows.is_empty())
 }
 
-/// Deletes the named objects the caller may delete and sees; the rows as the API answers them.
+/// Deletes those of the named objects that the caller may see and delete. Returns their rows in the API's form.
 pub async fn delete_objects(
     tx: &Transaction,
     bucket: &str,
@@ -338,7 +337,7 @@ pub async fn delete_objects(
     rows.iter().map(|row| Ok((object(row)?, row.try_get("whole")?))).collect()
 }
 
-/// What a listing asks for.
+/// The parameters of a listing.
 pub struct Listing<'a> {
     pub bucket: &'a str,
     pub prefix: &'a str,
@@ -349,7 +348,7 @@ pub struct Listing<'a> {
     pub sort_order: &'a str,
 }
 
-/// Rows of `storage.search`: names relative to the prefix, folders with a null id.
+/// Rows of `storage.search`: names relative to the prefix; folders have a null id.
 pub async fn list_objects(tx: &Transaction, asked: &Listing<'_>) -> Result<Vec<Value>, StorageError> {
     let levels = i32::try_from(asked.prefix.split('/').filter(|s| !s.is_empty()).count()).unwrap_or(i32::MAX) + 1;
     let statement = tx
@@ -375,23 +374,23 @@ pub async fn list_objects(tx: &Transaction, asked: &Listing<'_>) -> Result<Vec<V
     rows.iter().map(|row| Ok(row.try_get("row")?)).collect()
 }
 
-/// What a page of the newer listing asks for.
+/// The parameters of a page of list-v2.
 #[derive(Clone, Debug)]
 pub struct PageAsked<'a> {
     pub bucket: &'a str,
     pub prefix: &'a str,
     pub delimiter: Option<&'a str>,
     pub limit: i32,
-    /// Entries up to this name are left out; a folder's ends with the delimiter.
+    /// Entries up to this name are left out. A folder's name ends with the delimiter.
     pub after: &'a str,
     /// `name`, `created_at` or `updated_at`.
     pub sort_column: &'a str,
-    /// The value of the sort column at `after`; empty for the name.
+    /// The value of the sort column at `after`; empty if sorted by name.
     pub after_value: &'a str,
     pub descending: bool,
 }
 
-/// One entry of the newer listing: a folder if `id` is null.
+/// Entries of list-v2; a folder has a null `id`.
 pub async fn list_page(tx: &Transaction, asked: &PageAsked<'_>) -> Result<Vec<Value>, StorageError> {
     let order = if asked.descending { "desc" } else { "asc" };
     let client = tx.client()?;
@@ -431,7 +430,7 @@ pub async fn list_page(tx: &Transaction, asked: &PageAsked<'_>) -> Result<Vec<Va
                 .await?
         }
         None => {
-            // Both words come from lists of ours.
+            // Both words come from fixed lists.
             let at = match asked.sort_column {
                 "created_at" => Some("created_at"),
                 "updated_at" => Some("updated_at"),

@@ -1,6 +1,6 @@
-//! What an upload's body holds: a file and what is said of it.
+//! Reads an upload's body: a file and its metadata.
 //!
-//! A raw body is the file. In a form, fields come first and then one file under any name; what follows it is not read.
+//! A raw body is the file itself. In a form, fields come first, then one file under any name. Anything after the file is ignored.
 
 use std::pin::Pin;
 
@@ -20,7 +20,7 @@ use super::{Storage, header_text};
 use crate::http::bodies;
 use crate::http::client::client_address;
 
-/// Most form fields beside the file, and the most bytes each may hold.
+/// Maximum number of form fields besides the file, and maximum bytes of each.
 const MAX_FIELDS: usize = 10;
 const MAX_FIELD_BYTES: usize = 1024 * 1024;
 
@@ -32,15 +32,15 @@ pub struct Incoming {
     pub cache_control: String,
     pub user_metadata: Option<Value>,
     pub robots: Option<String>,
-    /// Bytes that the request announces; of a form with all that is around the file.
+    /// The announced `Content-Length`; for a form it includes everything around the file.
     pub declared_length: Option<u64>,
-    /// Bytes of the file, where they are known beforehand.
+    /// The file's length, if known in advance.
     pub length: Option<u64>,
-    body: Body,
+    pub(super) body: Body,
 }
 
 impl Incoming {
-    /// Reads as far as the file begins.
+    /// Reads up to the beginning of the file.
     pub async fn of_request(request: &HttpRequest, body: web::Payload) -> Result<Self, StorageError> {
         let robots = header_text(request, "x-robots-tag").map(str::to_owned);
         if let Some(text) = &robots {
@@ -63,7 +63,7 @@ impl Incoming {
         })
     }
 
-    async fn of_form(
+    pub(super) async fn of_form(
         mut form: Multipart,
         robots: Option<String>,
         declared_length: Option<u64>,
@@ -78,7 +78,7 @@ impl Incoming {
             let is_file = disposition.as_ref().is_some_and(|d| d.get_filename().is_some()) || name.is_empty();
             if is_file {
                 let own_type = field.content_type().map_or("application/octet-stream".to_owned(), ToString::to_string);
-                // The form goes with its field, which reads from it.
+                // The form is kept with its field, which reads from it.
                 let body = futures_util::stream::try_unfold((field, form), |(mut field, form)| async move {
                     let chunk = field.try_next().await.map_err(unreadable)?;
                     Ok(chunk.map(|chunk| (chunk, (field, form))))
@@ -99,7 +99,7 @@ impl Incoming {
                     return Err(StorageError::InvalidRequest("Invalid cacheControl".to_owned()));
                 }
                 "cacheControl" if !text.is_empty() => cache_control = format!("max-age={text}"),
-                // As the reference does: what is not JSON is left out.
+                // As in the reference, invalid JSON is ignored.
                 "metadata" | "userMetadata" => user_metadata = serde_json::from_str(&text).ok(),
                 "contentType" if !text.is_empty() => declared_type = Some(text),
                 _ => {}
@@ -108,12 +108,12 @@ impl Incoming {
         Err(StorageError::InvalidRequest("No content provided".to_owned()))
     }
 
-    /// What policies may ask of the file before its bytes are there.
+    /// The metadata that policies may check before the bytes arrive.
     pub fn announced(&self) -> Value {
         json!({ "mimetype": self.mime, "contentLength": self.declared_length })
     }
 
-    /// Whether the bucket takes such a file, as far as can be told before its bytes are there; the most bytes it may have.
+    /// Checks the bucket's restrictions as far as possible before the bytes arrive. Returns the size limit.
     pub fn check(&self, storage: &Storage, bucket: &Bucket, key: &ObjectKey) -> Result<u64, StorageError> {
         let mut limit = storage.size_limit(bucket);
         if key.is_placeholder() {
@@ -130,7 +130,7 @@ impl Incoming {
         Ok(limit)
     }
 
-    /// Writes the bytes, `limit` at most.
+    /// Writes the bytes, at most `limit` of them.
     pub async fn store(mut self, mut file: NewFile, limit: u64) -> Result<(StoredFile, Described), StorageError> {
         while let Some(chunk) = self.body.next().await {
             let chunk = chunk?;
@@ -152,14 +152,14 @@ impl Incoming {
     }
 }
 
-/// Most bytes of an upload that are in memory at a time: what is gathered before it is written, and what has come meanwhile.
+/// Maximum bytes of an upload in memory: those collected for the next write, and those that arrived meanwhile.
 const HELD: usize = 1 << 20;
 
 impl Storage {
-    /// Lets the body of `request` be as long as it wants, because it is written as it comes. To be asked once its sender is
-    /// known to be permitted: what strangers send has no room here.
+    /// Lifts the body size limit of `request`, because its body is written as it arrives. Call it only after the sender is known
+    /// to be permitted, so that strangers cannot use up the room.
     ///
-    /// Errors: too many do so at once, or this client does.
+    /// Errors: too many such requests at once, overall or from this client.
     pub async fn hand_on(&self, request: &HttpRequest) -> Result<(), StorageError> {
         let announced = header_text(request, "content-length").and_then(|length| length.parse().ok());
         let client = client_address(request, &self.config.trusted_proxies);
@@ -170,7 +170,7 @@ impl Storage {
     }
 }
 
-/// What a request said of its file.
+/// The metadata that a request gave its file.
 pub struct Described {
     pub mime: String,
     pub cache_control: String,
@@ -179,7 +179,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// A row's metadata.
+    /// The row's metadata.
     pub fn metadata(&self, etag: &str, size: u64) -> Value {
         let mut metadata = json!({
             "eTag": etag,
@@ -197,7 +197,7 @@ impl Described {
     }
 }
 
-/// User metadata as an object, as JavaScript spreads a value into one: a list by its positions, a text by its characters.
+/// User metadata as an object, like JavaScript's spread: a list by its indices, a text by its characters.
 fn spread(value: Value) -> Value {
     let numbered =
         |values: Vec<Value>| values.into_iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect();
@@ -209,7 +209,7 @@ fn spread(value: Value) -> Value {
     }
 }
 
-/// This moment, as metadata has it.
+/// The current time in the format of metadata.
 pub fn now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
@@ -223,12 +223,12 @@ pub fn check_mime(mime: &str, bucket: &Bucket) -> Result<(), StorageError> {
     }
 }
 
-/// User metadata in a header: base64 of JSON. What is neither is left out.
+/// User metadata in a header: base64 of JSON. Anything else is ignored.
 pub fn metadata_in_header(text: &str) -> Option<Value> {
     serde_json::from_slice(&STANDARD.decode(text).ok()?).ok()
 }
 
-/// A field of a form that is no file, `most` bytes at most.
+/// A form field that is not a file, at most `most` bytes long.
 pub async fn field_text(mut field: Field, most: usize) -> Result<String, StorageError> {
     let bytes = field.bytes(most).await.map_err(|_| StorageError::EntityTooLarge)?.map_err(unreadable)?;
     String::from_utf8(bytes.to_vec()).map_err(|_| StorageError::InvalidRequest("A form field is not UTF-8".to_owned()))

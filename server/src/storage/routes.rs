@@ -1,4 +1,4 @@
-//! The routes of storage. The more special paths come first: `/object/{bucket}/…` would take them all.
+//! The routes of storage. More specific paths come first, because `/object/{bucket}/…` would match them all.
 
 use actix_web::guard::{self, Guard};
 use actix_web::web::{self, ServiceConfig};
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::error::unknown_route;
 use super::{Storage, StorageError, buckets, copy, delete, download, list, render, resumable, s3, sign, upload};
 
-/// Longest body of names, bytes: a thousand of the longest, written as JSON.
+/// Maximum size in bytes of a body with names: a thousand of the longest, as JSON.
 const MOST_JSON: usize = 4 << 20;
 
 /// GET and HEAD.
@@ -66,7 +66,7 @@ pub fn configure(service: &mut ServiceConfig) {
         .default_service(web::to(unknown_route));
 }
 
-/// `DELETE /cdn…`: there is no cache of ours in front, so that nothing is left in it.
+/// `DELETE /cdn…`: there is no cache in front of this server, so there is nothing to purge.
 async fn purge(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     if storage.require_caller(&request)?.role != "service_role" {
         return Err(StorageError::RoleRefused);
@@ -78,7 +78,7 @@ async fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// `GET /health`: whether the database answers; 200 either way, as the reference has it.
+/// `GET /health`: whether the database answers. The status is 200 either way, as in the reference.
 async fn health(storage: web::Data<Storage>) -> HttpResponse {
     HttpResponse::Ok().json(json!({ "healthy": storage.db.answers().await.is_ok() }))
 }

@@ -1,4 +1,4 @@
-//! Making signed URLs, for downloads and for uploads.
+//! Creates signed URLs, for downloads and for uploads.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::upload::{Trial, wants_upsert};
 use super::{Scope, Storage, bucket_and_key, bucket_in, header_text};
 use crate::db::{Client, Statement};
 
-/// Most paths of one call.
+/// Maximum number of paths per call.
 const MAX_PATHS: usize = 1000;
 
 fn expires_in(fields: &Fields) -> Result<i64, StorageError> {
@@ -33,7 +33,7 @@ fn download_token(
     storage.signer.sign(&claims)
 }
 
-/// `POST /object/sign/{bucket}/{key}`: `{signedURL}`, relative to the storage base; with `transform` that of a picture.
+/// `POST /object/sign/{bucket}/{key}`: `{signedURL}`, relative to the storage base; with `transform`, of a transformed image.
 pub async fn sign_download(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -56,7 +56,7 @@ pub async fn sign_download(
     Ok(HttpResponse::Ok().json(json!({ "signedURL": format!("{route}/{path}?token={token}") })))
 }
 
-/// `POST /object/sign/{bucket}`: many at once; a missing one gets a text instead of a URL.
+/// `POST /object/sign/{bucket}`: several at once. A missing object gets an error text instead of a URL.
 pub async fn sign_downloads(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -68,7 +68,7 @@ pub async fn sign_downloads(
     fields.require(&["expiresIn", "paths"])?;
     let seconds = expires_in(&fields)?;
     let paths = fields.some_strings("paths", MAX_PATHS)?;
-    // No name has a NUL, and PostgreSQL would not take the question.
+    // No name contains NUL, and PostgreSQL would refuse the parameter.
     let asked: Vec<String> = paths.iter().filter(|path| !path.contains('\0')).cloned().collect();
     let tx = storage.as_caller(&caller, &Scope::of(&request, "storage.object.sign_many")).await?;
     let visible: HashSet<String> = queries::visible_names(&tx, &bucket, &asked).await?.into_iter().collect();

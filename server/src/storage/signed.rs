@@ -1,4 +1,4 @@
-//! Tokens of signed URLs: what may be done with which object, until when.
+//! Tokens of signed URLs: the object, what may be done with it, and until when.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum Scope {
     Upload,
 }
 
-/// Claims of a signed URL. They never carry `role`, so that such a token is no user's token.
+/// Claims of a signed URL. They never contain `role`, so the token cannot pass as a user's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SignedUrl {
     /// `bucket/key`.
@@ -25,7 +25,7 @@ pub struct SignedUrl {
     pub owner: Option<String>,
     #[serde(default)]
     pub upsert: bool,
-    /// What an image becomes, fixed when the URL was signed.
+    /// The image transformations fixed when the URL was signed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub transformations: Option<String>,
     pub iat: i64,
@@ -33,10 +33,10 @@ pub struct SignedUrl {
 }
 
 impl SignedUrl {
-    /// For reading; `None` if it would end after all time.
+    /// A token for downloads; `None` if its expiry is out of range.
     pub fn download(url: &str, seconds: i64, transformations: Option<String>) -> Option<Self> {
         let iat = Utc::now().timestamp();
-        // 2^53 milliseconds: the last instant that JavaScript knows.
+        // 2^53 milliseconds, the last instant that JavaScript can represent.
         let exp = iat.checked_add(seconds).filter(|exp| *exp <= 9_007_199_254_740)?;
         Some(Self {
             url: url.to_owned(),
@@ -49,7 +49,7 @@ impl SignedUrl {
         })
     }
 
-    /// For one upload, in the name of `owner`.
+    /// A token for one upload on behalf of `owner`.
     pub fn upload(url: &str, life: std::time::Duration, owner: Option<String>, upsert: bool) -> Self {
         let iat = Utc::now().timestamp();
         let seconds = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
@@ -65,26 +65,26 @@ impl SignedUrl {
     }
 }
 
-/// Signs and checks the tokens.
+/// Signs and verifies the tokens.
 #[derive(Clone)]
 pub struct UrlSigner {
     key: SecretKey,
-    /// Of former secrets, and their ends.
+    /// Former keys, and when they expire.
     accepted: Vec<(SecretKey, Option<DateTime<Utc>>)>,
 }
 
-/// A key of its own, so that a user's token never verifies here.
+/// A separate key, so that a user's token never verifies here.
 fn key_of(secret: &Secret) -> SecretKey {
     SecretKey::derived(secret.reveal(), "storage signed url")
 }
 
 impl UrlSigner {
-    /// `secret` is the project's.
+    /// `secret` is the project's JWT secret.
     pub fn new(secret: &Secret) -> Self {
         Self { key: key_of(secret), accepted: Vec::new() }
     }
 
-    /// The same, which takes links that further secrets have signed.
+    /// The same signer, which also accepts links signed with these keys.
     pub fn accepting(mut self, keys: &[AcceptedKeys]) -> Self {
         self.accepted = keys.iter().map(|keys| (key_of(&keys.jwt_secret), keys.keys_until)).collect();
         self
@@ -94,7 +94,7 @@ impl UrlSigner {
         self.key.sign(claims).map_err(|e| StorageError::Internal(e.to_string()))
     }
 
-    /// The claims of `token` if it is ours, in time, scoped for `scope` and made for exactly `url`.
+    /// The claims of `token` if its signature, expiry and scope are valid and it was made for exactly `url`.
     pub fn verify(&self, token: &str, scope: Scope, url: &str) -> Result<SignedUrl, StorageError> {
         let now = Utc::now();
         let mut claims = self.key.verify_in_time::<SignedUrl>(token, now.timestamp());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_opens_only_its_object_for_its_purpose_until_its_time() {
+    fn a_token_is_valid_only_for_its_object_and_scope_until_it_expires() {
         let signer = UrlSigner::new(&Secret::new("s".repeat(32)));
         let far = 4_000_000_000;
         let token = signer.sign(&claims(Scope::Download, far)).expect("token");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_a_former_secret_hold_until_its_keys_end() {
+    fn links_of_a_former_secret_are_valid_until_its_keys_expire() {
         let former = UrlSigner::new(&Secret::new("s".repeat(32)));
         let token = former.sign(&claims(Scope::Download, 4_000_000_000)).expect("token");
         for (until, counts) in [("2999-01-01T00:00:00Z", true), ("2001-01-01T00:00:00Z", false)] {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn no_url_outlives_the_last_date() {
+    fn no_url_expires_after_the_last_valid_date() {
         assert!(SignedUrl::download("b/k", 60, None).is_some());
         assert!(SignedUrl::download("b/k", 9_007_199_254_740, None).is_none());
     }

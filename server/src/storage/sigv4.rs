@@ -1,5 +1,5 @@
-//! What both sides of AWS Signature Version 4 share: the S3 protocol that we serve verifies, the S3 store that holds the
-//! files is asked with signatures of ours.
+//! AWS Signature Version 4, as shared by both sides: the S3 protocol, which verifies signatures, and the S3 file store, whose
+//! requests are signed.
 //!
 //! Reference: <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html>.
 
@@ -10,21 +10,21 @@ use sha2::Sha256;
 pub const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 pub const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
-/// What stays as it is in a canonical path or query: the unreserved characters.
+/// Characters not encoded in a canonical path or query: the unreserved ones.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 pub const UNRESERVED_AND_SLASH: &AsciiSet = &UNRESERVED.remove(b'/');
 
-/// Encodes as AWS does.
+/// Percent-encodes as AWS does.
 pub fn encoded(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
-/// Encodes as AWS does; slashes stay.
+/// Percent-encodes as AWS does, but keeps slashes.
 pub fn encoded_path(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED_AND_SLASH).to_string()
 }
 
-/// A key that signs requests and chunks of one day.
+/// A signing key, valid for the requests of one day.
 #[derive(Clone)]
 pub struct SigningKey {
     key: Vec<u8>,
@@ -41,12 +41,12 @@ impl SigningKey {
         Self { key, timestamp: timestamp.to_owned(), scope: format!("{date}/{region}/s3/aws4_request") }
     }
 
-    /// The signature of a text, in hex. `last` are the further lines.
+    /// The hex signature of a string to sign; `last` are its remaining lines.
     pub fn sign(&self, algorithm: &str, last: &str) -> String {
         self.sign_text(&format!("{algorithm}\n{}\n{}\n{last}", self.timestamp, self.scope))
     }
 
-    /// The signature of a text as it is, in hex.
+    /// The hex signature of a text.
     pub fn sign_text(&self, text: &str) -> String {
         hex::encode(hmac(&self.key, text.as_bytes()))
     }
@@ -58,7 +58,7 @@ impl SigningKey {
 }
 
 fn hmac(key: &[u8], data: &[u8]) -> Vec<u8> {
-    // A key of any length will do.
+    // HMAC accepts keys of any length.
     Hmac::<Sha256>::new_from_slice(key)
         .map(|mac| mac.chain_update(data).finalize().into_bytes().to_vec())
         .unwrap_or_default()

@@ -1,25 +1,25 @@
-//! What a file is by its first bytes, whatever its sender calls it.
+//! Detects a file's media type from its first bytes, regardless of the declared type.
 //!
-//! Known are the types that people hand in: pictures, PDF and Word documents. The upload road tells the database what
-//! it saw (`storage.detected_mimetype`); whether that must agree with the declared type is for the project's own
-//! triggers on `storage.objects` to say, since Supabase itself takes the sender's word.
-//! Signatures: <https://www.iana.org/assignments/media-types>, ISO/IEC 14496-12 §4.3, ECMA-376 part 2, MS-CFB §2.2.
+//! It knows common types of documents: pictures, PDF and Word. Uploads pass the result to the database in
+//! `storage.detected_mimetype`. Whether it must match the declared type is up to the project's triggers on `storage.objects`,
+//! because Supabase itself trusts the sender. Signatures: <https://www.iana.org/assignments/media-types>, ISO/IEC 14496-12 §4.3,
+//! ECMA-376 part 2, MS-CFB §2.2.
 
-/// As many bytes as [`detect`] looks at.
+/// How many bytes [`detect`] looks at.
 pub const HEAD_BYTES: usize = 8 * 1024;
 
-/// What is said of bytes that no signature fits.
+/// The type if no signature matches.
 pub const UNKNOWN: &str = "application/octet-stream";
 
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 
-/// Most bytes that may stand before a PDF's header (ISO 32000-1, annex H.3.4.1).
+/// Maximum bytes before a PDF's header (ISO 32000-1, annex H.3.4.1).
 const PDF_LEAD: usize = 1024;
 
-/// The media type of a file that begins with `head`; [`UNKNOWN`] if no signature fits.
+/// The media type of a file that begins with `head`; [`UNKNOWN`] if no signature matches.
 ///
-/// Any compound file counts as `application/msword`, and an Office package without a sign of a sheet or of slides as
-/// a Word document: the rest stands further back than `head` reaches.
+/// Any compound file counts as `application/msword`, and an Office package counts as a Word document unless it shows signs of a
+/// spreadsheet or of slides, because the rest lies beyond `head`.
 pub fn detect(head: &[u8]) -> &'static str {
     match head {
         [0xFF, 0xD8, 0xFF, ..] => "image/jpeg",
@@ -30,7 +30,7 @@ pub fn detect(head: &[u8]) -> &'static str {
         [_, _, _, _, b'f', b't', b'y', b'p', brand @ ..] => brand.get(..4).map_or(UNKNOWN, of_brand),
         [0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1, ..] => "application/msword",
         [b'P', b'K', 3, 4, ..] => of_zip(head),
-        // The reserved bytes of the header are 0; two letters alone are too common.
+        // The reserved bytes of the header are 0. Two letters alone are too common.
         [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => "image/bmp",
         _ if contains(&head[..head.len().min(PDF_LEAD)], b"%PDF") => "application/pdf",
         _ => UNKNOWN,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell_the_type() {
+    fn types_are_detected_from_the_first_bytes() {
         let cases: [(&[u8], &str); 20] = [
             (b"\xFF\xD8\xFF\xE0\0\x10JFIF", "image/jpeg"),
             (b"\x89PNG\r\n\x1A\n\0\0", "image/png"),

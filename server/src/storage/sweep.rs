@@ -1,5 +1,5 @@
-//! Hourly housekeeping: what the project asked to have called (`ferrobase.hourly`), then the files whose row is gone, left
-//! by a crash between the two or by rows that the database removed itself.
+//! Hourly housekeeping: calls the functions that the project registered (`ferrobase.hourly`), then removes files without a row.
+//! Crashes leave such files, and so do rows that were deleted in the database directly.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use super::backend::{Listed, Place};
 use super::error::StorageError;
 use super::resumable::{expired, forget, known_uploads};
 
-/// How often the store is walked.
+/// How often the store is scanned.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Younger files may belong to an upload that has not committed yet.
+/// Younger files may belong to an upload that has not been committed yet.
 const MIN_AGE: Duration = Duration::from_secs(60 * 60);
-/// Versions asked about in one statement.
+/// Versions looked up per statement.
 const BATCH: usize = 1000;
-/// Files without a row that are gathered before they are looked at again.
+/// Files without a row that are collected before they are checked again.
 const GATHERED: usize = 50_000;
-/// Expired uploads ended at a time.
+/// Expired uploads ended per query.
 const EXPIRED_PAGE: i64 = 100;
 
-/// Keeps house at start and then every hour, for as long as the runtime lives.
+/// Runs at startup and then every hour, for as long as the runtime lives.
 pub fn spawn(storage: Storage) {
     actix_web::rt::spawn(async move {
         loop {
@@ -47,11 +47,11 @@ pub fn spawn(storage: Storage) {
     });
 }
 
-/// Calls each function named in `ferrobase.hourly` once, as service_role; those that failed, with their reason. One
-/// that fails undoes only itself.
+/// Calls each function named in `ferrobase.hourly` once, as service_role. Returns those that failed, with the reason. A failure
+/// rolls back only that function.
 pub async fn call_hourly(storage: &Storage) -> Result<Vec<(String, String)>, StorageError> {
     let tx = storage.as_service().await?;
-    // Served alone, storage may have a database without the platform's functions.
+    // With `serve --only storage`, the database may lack the platform's functions.
     let known = "select to_regprocedure('ferrobase.call_hourly()') is not null";
     if !tx.client()?.query_one(known, &[]).await?.try_get::<_, bool>(0)? {
         return Ok(Vec::new());
@@ -61,7 +61,7 @@ pub async fn call_hourly(storage: &Storage) -> Result<Vec<(String, String)>, Sto
     rows.iter().map(|row| Ok((row.try_get("function")?, row.try_get("error")?))).collect()
 }
 
-/// Ends resumable uploads whose time is over; how many there were.
+/// Ends expired resumable uploads. Returns how many there were.
 pub async fn end_expired(storage: &Storage) -> Result<usize, StorageError> {
     let mut ended = 0;
     loop {
@@ -76,14 +76,14 @@ pub async fn end_expired(storage: &Storage) -> Result<usize, StorageError> {
     }
 }
 
-/// Removes every file older than `min_age` that no row names; how many there were. Files are looked at in pages.
+/// Removes every file older than `min_age` that no row names, page by page. Returns how many there were.
 pub async fn sweep(storage: &Storage, min_age: Duration) -> Result<usize, StorageError> {
     let pause = storage.files.settling(min_age);
     sweep_after(storage, min_age, async || tokio::time::sleep(pause).await).await
 }
 
-/// The same; `pause` passes before files without a row are looked at once more and removed. A store may tell a greater age
-/// than a file has, so that its row is still on its way.
+/// The same, but awaits `pause` before files without a row are checked again and removed. A store may report a greater age than a
+/// file has, so its row may not be committed yet.
 pub async fn sweep_after(storage: &Storage, min_age: Duration, pause: impl AsyncFn()) -> Result<usize, StorageError> {
     let mut removed = 0;
     let mut found: Vec<Listed> = Vec::new();
@@ -105,7 +105,7 @@ pub async fn sweep_after(storage: &Storage, min_age: Duration, pause: impl Async
     Ok(removed)
 }
 
-/// Removes those of these files that have no row by now either.
+/// Removes those of these files that still have no row.
 async fn remove_orphans(storage: &Storage, found: Vec<Listed>) -> Result<usize, StorageError> {
     let mut removed = 0;
     for batch in found.chunks(BATCH) {
@@ -137,10 +137,10 @@ async fn without_row(storage: &Storage, batch: &[Listed]) -> Result<Vec<Listed>,
     Ok(orphans)
 }
 
-/// Those of these places where the file of a row without a version is. Other servers wrote such rows, and a name of theirs may
-/// end in what looks like a version of ours.
+/// Those of these places that hold the file of a row without a version. Other servers wrote such rows, and their names may end in
+/// what looks like one of our versions.
 async fn versionless(storage: &Storage, places: &[&Place]) -> Result<HashSet<Place>, StorageError> {
-    // A place leaves out slashes around the name.
+    // A place omits slashes around the name.
     let below = places.iter().filter_map(|place| Some(place.as_str().split_once('/')?.1));
     let names: Vec<String> =
         below.flat_map(|key| [key.to_owned(), format!("/{key}"), format!("{key}/"), format!("/{key}/")]).collect();
@@ -152,8 +152,8 @@ async fn versionless(storage: &Storage, places: &[&Place]) -> Result<HashSet<Pla
     rows.iter().map(|row| Ok(Place::named(row.try_get("bucket_id")?, row.try_get("name")?, ""))).collect()
 }
 
-/// Versions of these files that a row names. Nearly all are found by the names of their objects, for which there is an index;
-/// those of the others are looked for in the whole table.
+/// Versions of these files that a row names. Nearly all are found by their objects' names, which are indexed; only the others
+/// need a scan of the whole table.
 async fn known_files(storage: &Storage, files: &[&Listed]) -> Result<HashSet<String>, StorageError> {
     let versions: Vec<&str> = files.iter().map(|file| file.place.last_segment()).collect();
     if versions.is_empty() {

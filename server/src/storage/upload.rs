@@ -1,7 +1,7 @@
 //! Uploads: `POST` and `PUT /object/{bucket}/{key}`, and with a signed URL.
 //!
-//! Order: token → key → what is said of the file → the bucket's rules and the caller's permission (their own INSERT,
-//! undone) → bytes to a new version, counted → row as service_role under the key's lock → the old version goes.
+//! The steps: token; key; the file's metadata; the bucket's restrictions and the caller's permission (their own INSERT, rolled
+//! back); the bytes, counted, into a new version; the row as service_role under the key's lock; removal of the old version.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::join;
@@ -18,7 +18,7 @@ use super::{Scope, Storage, bucket_and_key, header_text};
 use crate::db::{Client, DbError, Statement};
 use crate::jwt::caller::Caller;
 
-/// `POST`: a new object, or any with `x-upsert: true`. Answers `{Id, Key}`.
+/// `POST`: a new object, or with `x-upsert: true` a replacement. Answers `{Id, Key}`.
 pub async fn insert(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -28,7 +28,7 @@ pub async fn insert(
     upload(&storage, &request, body, upsert, "storage.object.upload").await
 }
 
-/// `PUT`: an object, there before or not.
+/// `PUT`: an object, whether it exists or not.
 pub async fn replace(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -58,7 +58,7 @@ async fn upload(
         user_metadata: incoming.user_metadata.as_ref(),
         upsert,
     };
-    let (rules, permitted) = trial.run(storage, &caller, &Scope::of(request, operation)).await?;
+    let (rules, permitted) = trial.run_before_storing(storage, &caller, &Scope::of(request, operation)).await?;
     let limit = incoming.check(storage, &rules, &key)?;
     permitted?;
     storage.hand_on(request).await?;
@@ -67,7 +67,7 @@ async fn upload(
     Ok(HttpResponse::Ok().json(json!({ "Id": object.id, "Key": format!("{bucket}/{}", key.as_str()) })))
 }
 
-/// `PUT /object/upload/sign/{bucket}/{key}?token=`: the token is the permission. Answers `{Key}`.
+/// `PUT /object/upload/sign/{bucket}/{key}?token=`: the token grants the upload. Answers `{Key}`.
 pub async fn upload_signed(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -97,7 +97,7 @@ pub fn token_in_query(request: &HttpRequest) -> Result<String, StorageError> {
         .ok_or_else(|| StorageError::Invalid("querystring must have required property 'token'".to_owned()))
 }
 
-/// An upload as policies judge it beforehand.
+/// An upload as policies check it in advance.
 pub struct Trial<'a> {
     pub bucket: &'a str,
     pub key: &'a ObjectKey,
@@ -107,7 +107,23 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The bucket's rules, and whether the caller may upload: their own INSERT, undone.
+    /// [`Self::run`] for an upload that writes its row in the same request. The row is written as service_role, so a trial as
+    /// service_role would learn nothing that the row itself does not, and leaves a dead row: whether the key is taken is read instead.
+    pub async fn run_before_storing(
+        &self,
+        storage: &Storage,
+        caller: &Caller,
+        scope: &Scope,
+    ) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
+        if caller.role != "service_role" {
+            return self.run(storage, caller, scope).await;
+        }
+        let (rules, there) = storage.find_bucket_and_object(self.bucket, self.key).await?;
+        let is_taken = !self.upsert && there.is_some();
+        Ok((rules, if is_taken { Err(StorageError::AlreadyExists) } else { Ok(()) }))
+    }
+
+    /// The bucket's restrictions, and whether the caller may upload: their own INSERT, rolled back.
     pub async fn run(
         &self,
         storage: &Storage,
@@ -144,7 +160,7 @@ async fn store(
     let version = Uuid::new_v4();
     let file = storage.files.create(&Place::object(bucket, key, &version.to_string()))?;
     let (file, described) = incoming.store(file, limit).await?;
-    let landing = Landing {
+    let new_row = NewRow {
         operation: operation.to_owned(),
         bucket: bucket.to_owned(),
         key: key.clone(),
@@ -155,11 +171,11 @@ async fn store(
         upsert,
         completes: None,
     };
-    storage.land(file, landing).await
+    storage.write_new_row(file, new_row).await
 }
 
-/// The row of a file that is there.
-pub struct Landing {
+/// The row to write for a stored file.
+pub struct NewRow {
     pub operation: String,
     pub bucket: String,
     pub key: ObjectKey,
@@ -171,39 +187,39 @@ pub struct Landing {
     pub completes: Option<Completed>,
 }
 
-/// The upload in parts whose object this is. It ends in the transaction that writes the row, so nobody completes it
-/// again over what came later.
+/// The multipart or resumable upload that this object completes. It ends in the transaction that writes the row, so it cannot be
+/// completed again and overwrite a later object.
 pub enum Completed {
     Resumable(Uuid),
     Multipart(String),
 }
 
 /// Why no row was written.
-struct NotLanded {
+struct RowNotWritten {
     error: StorageError,
-    /// The transaction may have committed although nobody heard of it.
+    /// Whether the transaction may have committed although its answer was lost.
     unknown: bool,
 }
 
-impl From<StorageError> for NotLanded {
+impl From<StorageError> for RowNotWritten {
     fn from(error: StorageError) -> Self {
         Self { error, unknown: false }
     }
 }
 
 impl Storage {
-    /// Writes the row of a file, then removes what it replaces. Runs to its end even if the client goes away.
-    pub async fn land(&self, file: StoredFile, landing: Landing) -> Result<(Object, Value), StorageError> {
+    /// Writes the row of a file, then removes the version that it replaces. Runs to completion even if the client disconnects.
+    pub async fn write_new_row(&self, file: StoredFile, new_row: NewRow) -> Result<(Object, Value), StorageError> {
         let storage = self.clone();
         let task = actix_web::rt::spawn(async move {
-            match storage.write_row(&file, &landing).await {
+            match storage.write_row(&file, &new_row).await {
                 Ok((written, before)) => {
-                    let replaced = before.map(|version| Place::object(&landing.bucket, &landing.key, &version));
+                    let replaced = before.map(|version| Place::object(&new_row.bucket, &new_row.key, &version));
                     storage.files.discard(replaced).await;
                     Ok(written)
                 }
-                Err(NotLanded { error, unknown }) => {
-                    // If there is a row after all, it needs its file; if not, the sweep takes it.
+                Err(RowNotWritten { error, unknown }) => {
+                    // If the row was committed after all, it needs its file; if not, the sweep removes the file.
                     if !unknown {
                         storage.files.discard([file.place]).await;
                     }
@@ -218,19 +234,22 @@ impl Storage {
     async fn write_row(
         &self,
         file: &StoredFile,
-        landing: &Landing,
-    ) -> Result<((Object, Value), Option<String>), NotLanded> {
-        let (bucket, name) = (landing.bucket.as_str(), landing.key.as_str());
-        let version = landing.version.to_string();
+        new_row: &NewRow,
+    ) -> Result<((Object, Value), Option<String>), RowNotWritten> {
+        let (bucket, name) = (new_row.bucket.as_str(), new_row.key.as_str());
+        let version = new_row.version.to_string();
         let row = NewObject {
             bucket,
             name,
-            owner: landing.owner.as_deref(),
+            owner: new_row.owner.as_deref(),
             version: &version,
-            metadata: &landing.metadata,
-            user_metadata: Some(&landing.user_metadata),
+            metadata: &new_row.metadata,
+            user_metadata: Some(&new_row.user_metadata),
         };
-        let write = if landing.upsert { queries::WRITE } else { queries::WRITE_NEW };
+        let Some(completed) = &new_row.completes else {
+            return self.write_at_once(file, new_row, &row).await;
+        };
+        let write = if new_row.upsert { queries::WRITE } else { queries::WRITE_NEW };
         let statements = [queries::LOCK_KEY, queries::FIND_OBJECT, write];
         let write = async |client: &Client, [lock, find, write]: [Statement; 3]| {
             let (locked, before, written) = join!(
@@ -242,26 +261,80 @@ impl Storage {
             Ok((before?, written?))
         };
         let (tx, (before, written)) =
-            self.as_service_landing(&landing.operation, file.detected, statements, write).await?;
-        let is_first = match &landing.completes {
-            None => true,
-            Some(Completed::Multipart(id)) => queries::delete_multipart(&tx, id).await?,
-            Some(Completed::Resumable(id)) => queries::finish_resumable(&tx, *id).await?,
+            self.as_service_landing(&new_row.operation, file.detected, statements, write).await?;
+        let is_first = match completed {
+            Completed::Multipart(id) => queries::delete_multipart(&tx, id).await?,
+            Completed::Resumable(id) => queries::finish_resumable(&tx, *id).await?,
         };
         if !is_first {
             tx.rollback().await.map_err(StorageError::from)?;
-            // The version of a resumable upload is its object's: whoever was first needs the file.
-            let needs_file = matches!(landing.completes, Some(Completed::Resumable(_)));
+            // All attempts to complete a resumable upload share one version, so the first successful one needs the file.
+            let needs_file = matches!(completed, Completed::Resumable(_));
             let error = if needs_file { StorageError::LockTimeout } else { StorageError::NoSuchUpload };
-            return Err(NotLanded { error, unknown: needs_file });
+            return Err(RowNotWritten { error, unknown: needs_file });
         }
-        tx.commit().await.map_err(|error| NotLanded { unknown: is_unknown(&error), error: error.into() })?;
-        let replaced = before.and_then(|object| object.version);
-        Ok((written, replaced.filter(|replaced| *replaced != version)))
+        tx.commit().await.map_err(|error| RowNotWritten { unknown: is_unknown(&error), error: error.into() })?;
+        Ok((written, replaced(before, &version)))
+    }
+
+    /// The same for a row with which nothing else has to be written, in one round trip.
+    async fn write_at_once(
+        &self,
+        file: &StoredFile,
+        new_row: &NewRow,
+        row: &NewObject<'_>,
+    ) -> Result<((Object, Value), Option<String>), RowNotWritten> {
+        let (operation, detected) = (new_row.operation.as_str(), file.detected);
+        let (written, committed) = if new_row.upsert {
+            let write = async |client: &Client, [lock, find, write]: [Statement; 3]| -> Written {
+                let (locked, before, written) = join!(
+                    queries::lock_key(client, &lock, row.bucket, row.name),
+                    queries::read_object(client, &find, row.bucket, row.name),
+                    queries::write_object(client, &write, row),
+                );
+                locked?;
+                Ok((written?, replaced(before?, row.version)))
+            };
+            let statements = [queries::LOCK_KEY, queries::FIND_OBJECT, queries::WRITE];
+            self.commit_landing(operation, detected, statements, write).await
+        } else {
+            let write = async |client: &Client, [lock, write]: [Statement; 2]| -> Written {
+                let (locked, written) = join!(
+                    queries::lock_key(client, &lock, row.bucket, row.name),
+                    queries::write_object(client, &write, row),
+                );
+                locked?;
+                Ok((written?, None))
+            };
+            self.commit_landing(operation, detected, [queries::LOCK_KEY, queries::WRITE_NEW], write).await
+        }
+        .map_err(not_landed)?;
+        match (written, committed) {
+            (Ok(written), Ok(())) => Ok(written),
+            (Ok(_), Err(error)) => Err(not_landed(error)),
+            // COMMIT was sent with the statements: if its answer is missing as well, all of them may have succeeded.
+            (Err(error), committed) => {
+                Err(RowNotWritten { error, unknown: committed.is_err_and(|error| is_unknown(&error)) })
+            }
+        }
     }
 }
 
-/// Whether a transaction whose COMMIT failed so may have committed all the same. PostgreSQL says so when it has not.
+/// The version that an upload replaces, unless it is its own.
+fn replaced(before: Option<Object>, version: &str) -> Option<String> {
+    before.and_then(|object| object.version).filter(|replaced| *replaced != version)
+}
+
+/// Outcomes of the statements that write a row.
+type Written = Result<((Object, Value), Option<String>), StorageError>;
+
+/// What a failed attempt to write a row means. Before its connection was there, nothing was sent.
+fn not_landed(error: DbError) -> RowNotWritten {
+    let unsent = matches!(error, DbError::PoolBusy | DbError::PoolTimeout | DbError::Connect(_));
+    RowNotWritten { unknown: !unsent && is_unknown(&error), error: error.into() }
+}
+
+/// Whether a transaction whose COMMIT failed this way may have committed. PostgreSQL reports definite failures itself.
 pub fn is_unknown(error: &DbError) -> bool {
     let DbError::Postgres(error) = error else { return true };
     let refused = |code: &str| ["23", "40", "42", "P0", "PT"].iter().any(|class| code.starts_with(class));

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoint_gets_a_path_per_signal_and_a_signals_own_is_taken_as_it_is() {
+    fn the_endpoint_gets_a_path_per_signal_and_a_signals_own_is_used_unchanged() {
         let otlp = read(&[
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/"),
             ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "https://logs.example/in"),

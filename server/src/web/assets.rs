@@ -2,13 +2,13 @@
 
 use actix_web::http::{Method, header};
 use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use super::AppSettings;
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../frontend/dist"]
+#[folder = "$CARGO_MANIFEST_DIR/../../../frontend/dist"]
 #[allow_missing = true]
 struct Dist;
 
@@ -94,7 +94,7 @@ fn arrival(path: &str, request: &HttpRequest) -> Option<(String, Option<&'static
     })
 }
 
-/// The languages that are asked for, the dearest first: the address' `lang`, what was chosen here before, then `Accept-Language`.
+/// The requested languages, best first: `lang` in the URL, the choice made here before, then `Accept-Language`.
 /// `fr-CA` is `fr`. Few browsers offer Haitian Creole, so the app keeps a choice in a cookie as well.
 fn languages(query: &str, cookies: &str, header: &str) -> Vec<String> {
     let in_address = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "lang");
@@ -141,16 +141,8 @@ fn accepts(header: &str, token: &str) -> bool {
 fn answer(request: &HttpRequest, path: &str, encoding: Option<&'static str>, file: EmbeddedFile) -> HttpResponse {
     let site_url = request.app_data::<Data<AppSettings>>().map_or("", |settings| settings.site_url.as_str());
     let etag = format!("\"{}{}\"", hex::encode(&file.metadata.sha256_hash()[..12]), encoding.unwrap_or(""));
-    let mut response = HttpResponse::Ok();
-    response
-        .insert_header((header::ETAG, etag.clone()))
-        .insert_header((header::VARY, if path.starts_with("pages/") { BY_LANGUAGE } else { "Accept-Encoding" }))
-        .insert_header((header::CACHE_CONTROL, if path.starts_with("assets/") { IMMUTABLE } else { REVALIDATE }))
-        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((header::REFERRER_POLICY, "same-origin"))
-        .insert_header((header::CONTENT_SECURITY_POLICY, content_security_policy(request, site_url)))
-        .insert_header(("Permissions-Policy", "camera=(), microphone=(), geolocation=()"))
-        .insert_header((header::CONTENT_TYPE, content_type(path)));
+    let mut response = headers(request, path, site_url);
+    response.insert_header((header::ETAG, etag.clone()));
     if request.headers().get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains(&etag)) {
         return response.status(actix_web::http::StatusCode::NOT_MODIFIED).finish();
     }
@@ -158,6 +150,20 @@ fn answer(request: &HttpRequest, path: &str, encoding: Option<&'static str>, fil
         response.insert_header((header::CONTENT_ENCODING, encoding));
     }
     response.body(file.data.into_owned())
+}
+
+/// The headers of every file of the app.
+fn headers(request: &HttpRequest, path: &str, site_url: &str) -> HttpResponseBuilder {
+    let mut response = HttpResponse::Ok();
+    response
+        .insert_header((header::VARY, if path.starts_with("pages/") { BY_LANGUAGE } else { "Accept-Encoding" }))
+        .insert_header((header::CACHE_CONTROL, if path.starts_with("assets/") { IMMUTABLE } else { REVALIDATE }))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((header::REFERRER_POLICY, "same-origin"))
+        .insert_header((header::CONTENT_SECURITY_POLICY, content_security_policy(request, site_url)))
+        .insert_header(("Permissions-Policy", "camera=(), microphone=(), geolocation=()"))
+        .insert_header((header::CONTENT_TYPE, content_type(path)));
+    response
 }
 
 /// The types a Vite build can hold.
@@ -181,7 +187,7 @@ fn content_type(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{accepts, content_security_policy, languages};
+    use super::{accepts, content_security_policy, headers, languages};
     use actix_web::test::TestRequest;
 
     #[test]
@@ -210,8 +216,21 @@ mod tests {
         assert_eq!(part("worker-src", "[::1]:54321", None), "worker-src 'none'");
     }
 
+    /// Its addresses hold numbers of requests and codes of mailed links.
     #[test]
-    fn the_language_of_the_address_comes_before_the_chosen_one_and_the_browsers() {
+    fn the_app_is_framed_by_nobody_and_tells_no_other_site_its_addresses() {
+        let request = TestRequest::get().insert_header(("host", "app.example")).to_http_request();
+        for path in ["index.html", "pages/fr/index.html", "assets/index.js", "sw.js"] {
+            let response = headers(&request, path, "https://app.example").finish();
+            let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+            assert_eq!(header("referrer-policy"), "same-origin", "{path}");
+            assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+            assert!(header("content-security-policy").contains("frame-ancestors 'none'"), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_urls_language_precedes_the_chosen_one_and_the_browsers() {
         assert_eq!(languages("", "", "en;q=0.5, fr-CA, ht;q=0.8"), ["fr", "ht", "en"]);
         assert_eq!(languages("id=1&lang=HT", "a=b; aidbridge-language=fr", "es-419"), ["ht", "fr", "es"]);
         assert_eq!(
@@ -222,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_is_taken_when_listed_and_not_refused() {
+    fn an_encoding_is_used_if_listed_with_nonzero_quality() {
         assert!(accepts("gzip, br;q=0.9", "br"));
         assert!(!accepts("gzip, br;q=0", "br"));
         assert!(!accepts("gzip", "br"));

@@ -1,4 +1,4 @@
-//! Attacks by somebody who knows the API, the public key and perhaps has an account: reading others' data, forged
+//! Attacks by somebody who knows the API and the public key and may have an account: reading others' data, forged
 //! states, repeated and concurrent requests. Each test checks the database afterwards.
 
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Actor, Reply, TestApp, User, send};
 
-/// Two organizations with their people; an account each.
+/// Two organizations with their staff, each with an account.
 struct Cast<'a> {
     admin: User<'a>,
     manager: User<'a>,
@@ -63,7 +63,7 @@ async fn submit(actor: &Actor<'_>, input: &Value) -> Reply {
     rpc(actor, "submit_request", json!({ "input": input })).await
 }
 
-/// A request to these organizations; its id.
+/// Sends a request to these organizations. Returns its id.
 async fn ask(actor: &Actor<'_>, nonprofits: &[&str]) -> String {
     let sent = submit(actor, &answers(nonprofits)).await;
     assert_eq!(sent.status, 200, "{}", sent.body);
@@ -74,7 +74,7 @@ fn approval(request: &str, nonprofit: &str, amount: u32, accept_over_budget: boo
     json!({ "request_id": request, "nonprofit_id": nonprofit, "amount": amount, "accept_over_budget": accept_over_budget })
 }
 
-/// How many replies have this status; any other must carry `hint`.
+/// Counts the replies with this status. All others must have `hint`.
 fn count(replies: &[Reply], status: u16, hint: &str) -> usize {
     for reply in replies.iter().filter(|reply| reply.status != status) {
         assert_eq!(reply.body["hint"], hint, "{} {}", reply.status, reply.body);
@@ -87,7 +87,7 @@ async fn number(app: &TestApp, query: &str) -> i64 {
 }
 
 #[actix_web::test]
-async fn of_two_organizations_that_act_at_once_one_takes_the_request() {
+async fn one_of_two_concurrent_organizations_claims_the_request() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let ada = app.user("ada@test.example").await;
@@ -113,13 +113,13 @@ async fn of_two_organizations_that_act_at_once_one_takes_the_request() {
 }
 
 #[actix_web::test]
-async fn of_colleagues_who_decide_at_once_one_decision_counts() {
+async fn one_of_several_concurrent_decisions_counts() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let ada = app.user("ada@test.example").await;
     for _ in 0..6 {
         let id = ask(&ada.actor, &[&cast.x]).await;
-        // Staff keep sight of what they have opened, so that all three hear what became of it.
+        // All three have opened the request, so they stay able to see its outcome.
         rpc(&cast.manager.actor, "open_request", json!({ "request_id": id, "nonprofit_id": cast.x })).await;
         let denial = json!({ "request_id": id, "nonprofit_id": cast.x, "reason": "no" });
         let replies = join_all([
@@ -136,7 +136,7 @@ async fn of_colleagues_who_decide_at_once_one_decision_counts() {
 }
 
 #[actix_web::test]
-async fn one_person_is_not_two_approvers_and_two_second_approvals_are_one() {
+async fn one_person_cannot_approve_twice_and_concurrent_second_approvals_count_once() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let ada = app.user("ada@test.example").await;
@@ -147,7 +147,7 @@ async fn one_person_is_not_two_approvers_and_two_second_approvals_are_one() {
     let first = || rpc(&cast.admin.actor, "approve_request", approval(&id, &cast.x, 40, true));
     let replies = join_all([first(), first(), first()]).await;
     assert_eq!(count(&replies, 200, "second_approval_by_other"), 1);
-    // The owner sees neither who nor how much.
+    // The owner sees neither who approved nor how much.
     let detail = rpc(&ada.actor, "request_detail", json!({ "id": id })).await;
     assert_eq!(
         (&detail.body["request"]["status"], &detail.body["request"]["amount_approved"]),
@@ -165,7 +165,7 @@ async fn one_person_is_not_two_approvers_and_two_second_approvals_are_one() {
 }
 
 #[actix_web::test]
-async fn approvals_and_payouts_at_once_never_spend_more_than_there_is() {
+async fn concurrent_approvals_and_payouts_never_overspend() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let ada = app.user("ada@test.example").await;
@@ -210,7 +210,7 @@ async fn approvals_and_payouts_at_once_never_spend_more_than_there_is() {
 }
 
 #[actix_web::test]
-async fn a_replayed_submission_is_one_request_and_tells_a_stranger_nothing() {
+async fn a_replayed_submission_creates_one_request_and_reveals_nothing() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let (ada, bob) = (app.user("ada@test.example").await, app.user("bob@test.example").await);
@@ -223,7 +223,7 @@ async fn a_replayed_submission_is_one_request_and_tells_a_stranger_nothing() {
     assert_eq!(
         number(
             &app,
-            "select count(*) from ferrobase.outbox where recipient = 'ada@test.example' and subject like 'REQ-%'"
+            "select count(*) from _supavisor.outbox where recipient = 'ada@test.example' and subject like 'REQ-%'"
         )
         .await,
         1
@@ -231,7 +231,7 @@ async fn a_replayed_submission_is_one_request_and_tells_a_stranger_nothing() {
 
     let foreign = submit(&bob.actor, &input).await;
     assert_eq!((foreign.status, &foreign.body["hint"]), (404, &json!("request_not_found")));
-    // A draft is sent once, however many keys try.
+    // A draft is submitted once, however many keys are used.
     let draft = rpc(&ada.actor, "save_draft", json!({ "input": { "description": "half" } })).await.body["id"].clone();
     let tries = (0..4).map(|_| {
         let mut input = answers(&[&cast.x]);
@@ -254,7 +254,7 @@ async fn states_rows_and_roles_cannot_be_forged_through_the_table_api() {
     let draft = rpc(&ada.actor, "save_draft", json!({ "input": { "category_id": "c" } })).await.body["id"].clone();
     let draft = draft.as_str().expect("draft");
 
-    // Nobody may write a sent request; a draft stays a draft.
+    // Nobody may write a submitted request, and a draft stays a draft.
     for actor in [&ada.actor, &bob.actor, &cast.admin.actor, &cast.manager.actor, &cast.other_admin.actor] {
         for change in [
             json!({ "status": "approved" }),
@@ -294,7 +294,7 @@ async fn states_rows_and_roles_cannot_be_forged_through_the_table_api() {
         .await
         .expect("draft");
     assert_eq!((kept.get::<_, String>(0).as_str(), kept.get::<_, i32>(1)), ("Food Assistance", 4));
-    // Another's row by way of an upsert.
+    // An upsert of another user's row.
     let upsert = |actor: &Actor<'_>, row: Value| {
         actor
             .request(Method::POST, "/rest/v1/requests?on_conflict=id")
@@ -327,7 +327,7 @@ async fn states_rows_and_roles_cannot_be_forged_through_the_table_api() {
         let reply = actor.post(&format!("/rest/v1/{path}"), row).await;
         assert_eq!((reply.status, &reply.body["code"]), (403, &json!("42501")), "{path}: {}", reply.body);
     }
-    // Calling oneself admin opens pages, and nothing else.
+    // Calling oneself an admin opens pages, but grants nothing.
     let role = json!({ "user_id": bob.id, "role": "nonprofit", "nonprofit_role": "admin" });
     let crowned = send(
         bob.actor
@@ -343,9 +343,9 @@ async fn states_rows_and_roles_cannot_be_forged_through_the_table_api() {
     assert_eq!((foreign.status, &foreign.body["hint"]), (404, &json!("request_not_found")));
 }
 
-/// There is room for one more of each, and many ask for it at the same moment.
+/// One more of each is allowed, and many are requested at the same moment.
 #[actix_web::test]
-async fn drafts_and_uploads_begun_at_once_fill_the_last_place_once() {
+async fn concurrent_drafts_and_uploads_stay_within_the_limit() {
     let app = TestApp::start().await;
     let ada = app.user("ada@test.example").await;
     let draft = uuid::Uuid::new_v4();
@@ -378,7 +378,7 @@ async fn drafts_and_uploads_begun_at_once_fill_the_last_place_once() {
 }
 
 #[actix_web::test]
-async fn another_persons_rows_stay_unseen_however_they_are_asked_for() {
+async fn rows_of_others_are_hidden_from_every_query() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let (ada, bob) = (app.user("ada@test.example").await, app.user("bob@test.example").await);
@@ -401,11 +401,11 @@ async fn another_persons_rows_stay_unseen_however_they_are_asked_for() {
         let reply = bob.actor.get(&format!("/rest/v1/{path}")).await;
         assert_eq!((reply.status, &reply.body), (200, &json!([])), "{path}");
     }
-    // Of other organizations people read what the directory shows, and no way leads on from there to what is theirs.
+    // Of other organizations, people can read what the directory shows, and embedding leads no further.
     assert_eq!(bob.actor.get(&format!("/rest/v1/nonprofits?select=*&id=eq.{}", cast.x)).await.body, json!([]));
     let listed = bob.actor.get(&format!("/rest/v1/nonprofit_directory?select=id,nonprofit_team_members(email),nonprofit_settings(second_approval_above)&id=eq.{}", cast.x)).await;
     assert_eq!(listed.body, json!([{ "id": cast.x, "nonprofit_team_members": [], "nonprofit_settings": null }]));
-    // Staff read the request through their function, not its row.
+    // Staff read the request through a function, not its row.
     assert_eq!(cast.admin.actor.get(&format!("/rest/v1/requests?id=eq.{id}")).await.body, json!([]));
     let opened = rpc(&cast.admin.actor, "open_request", json!({ "request_id": id, "nonprofit_id": cast.x })).await;
     assert_eq!(opened.body["request"]["email"], "ada@test.example");
@@ -416,7 +416,7 @@ async fn another_persons_rows_stay_unseen_however_they_are_asked_for() {
     }
     let directory = "/rest/v1/nonprofit_directory?select=id,name,mission,description,email,phone,website,location,category,average_response_time_days,logo_path,categories(id,name,description)&order=name";
     assert_eq!(app.anon().get(directory).await.body.as_array().map(Vec::len), Some(2));
-    for schema in ["private", "auth", "storage", "ferrobase"] {
+    for schema in ["private", "auth", "storage", "ferrobase", "_supavisor"] {
         let reply =
             send(bob.actor.request(Method::GET, "/rest/v1/app_settings").header("accept-profile", schema)).await;
         assert_eq!((reply.status, &reply.body["code"]), (406, &json!("PGRST106")), "{schema}");
@@ -424,7 +424,7 @@ async fn another_persons_rows_stay_unseen_however_they_are_asked_for() {
 }
 
 #[actix_web::test]
-async fn an_invitation_works_once_for_its_address_alone() {
+async fn an_invitation_works_once_and_only_for_its_address() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let (bob, eve) = (app.user("bob@test.example").await, app.user("eve@test.example").await);
@@ -437,7 +437,7 @@ async fn an_invitation_works_once_for_its_address_alone() {
     let mail: String = app
         .owner
         .query_one(
-            "select body_text from ferrobase.outbox where recipient = 'bob@test.example' and subject like 'Join%'",
+            "select body_text from _supavisor.outbox where recipient = 'bob@test.example' and subject like 'Join%'",
             &[],
         )
         .await
@@ -455,17 +455,17 @@ async fn an_invitation_works_once_for_its_address_alone() {
 }
 
 #[actix_web::test]
-async fn a_guests_request_is_taken_over_by_its_proved_address_alone() {
+async fn only_the_proved_address_can_claim_a_guests_request() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let mut input = answers(&[&cast.x]);
     input["email"] = json!("victim@test.example");
     assert_eq!(submit(&app.anon(), &input).await.status, 200);
-    // Autoconfirm lets anybody sign up under the address; that proves nothing.
+    // Autoconfirm lets anybody sign up with the address, which proves nothing.
     let eve = app.user("victim@test.example").await;
     let claimed = rpc(&eve.actor, "claim_guest_requests", json!({})).await;
     assert_eq!(claimed.body, json!({ "proved": false, "claimed_requests": 0, "claimed_donations": 0 }));
-    // A proved address of one's own claims its own.
+    // A proved address claims the requests of that address.
     let bob = app.user("bob@test.example").await;
     app.owner
         .execute("update private.account_addresses set proved_at = now() where email = 'bob@test.example'", &[])
@@ -473,11 +473,11 @@ async fn a_guests_request_is_taken_over_by_its_proved_address_alone() {
         .expect("proved");
     assert_eq!(rpc(&bob.actor, "claim_guest_requests", json!({})).await.body["claimed_requests"], 0);
     assert_eq!(number(&app, "select count(*) from public.requests where user_id is not null").await, 0);
-    // The code mailed to the address works, on the network that requested it.
+    // The mailed code works on the network that requested it.
     rpc(&eve.actor, "send_address_code", json!({})).await;
     let subject: String = app
         .owner
-        .query_one("select subject from ferrobase.outbox where recipient = 'victim@test.example' and subject like '%code' order by id desc limit 1", &[])
+        .query_one("select subject from _supavisor.outbox where recipient = 'victim@test.example' and subject like '%code' order by id desc limit 1", &[])
         .await
         .expect("a code")
         .get(0);
@@ -487,7 +487,7 @@ async fn a_guests_request_is_taken_over_by_its_proved_address_alone() {
 }
 
 #[actix_web::test]
-async fn no_request_is_left_with_an_organization_that_closed_meanwhile() {
+async fn a_closed_organization_keeps_no_requests() {
     let app = TestApp::start().await;
     let cast = cast(&app).await;
     let ada = app.user("ada@test.example").await;

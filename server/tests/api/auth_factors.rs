@@ -1,4 +1,4 @@
-//! Second factors: who may prove them, how often, and what proving them ends.
+//! Second factors: who may verify them, how often, and what verification ends.
 
 use crate::support::{Actor, PASSWORD, TestApp};
 use futures_util::future::join_all;
@@ -6,7 +6,7 @@ use hmac::{Hmac, Mac as _};
 use serde_json::{Value, json};
 use sha1::Sha1;
 
-/// The code of this moment (RFC 6238).
+/// The current code (RFC 6238).
 fn code(secret: &str) -> String {
     let key = data_encoding::BASE32_NOPAD.decode(secret.as_bytes()).expect("base32");
     let step = u64::try_from(chrono::Utc::now().timestamp()).expect("after 1970") / 30;
@@ -24,7 +24,7 @@ fn with_token<'a>(app: &'a TestApp, token: &Value) -> Actor<'a> {
     actor
 }
 
-/// Enrols a factor: its id and secret.
+/// Enrols a factor. Returns its id and secret.
 async fn enroll(actor: &Actor<'_>) -> (String, String) {
     let reply = actor.post("/auth/v1/factors", json!({ "factor_type": "totp" })).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
@@ -40,7 +40,7 @@ async fn challenge(actor: &Actor<'_>, factor: &str) -> String {
 }
 
 #[actix_web::test]
-async fn one_of_many_requests_meets_a_challenge_and_weaker_sessions_end() {
+async fn one_of_many_requests_verifies_a_challenge_and_weaker_sessions_end() {
     let app = TestApp::start().await;
     let ada = app.user("ada@test.example").await;
     let other = app
@@ -65,7 +65,7 @@ async fn one_of_many_requests_meets_a_challenge_and_weaker_sessions_end() {
 }
 
 #[actix_web::test]
-async fn a_wrong_code_proves_nothing_and_a_foreign_factor_is_not_there() {
+async fn a_wrong_code_fails_and_another_users_factor_does_not_exist() {
     let app = TestApp::start().await;
     let (ada, bob) = (app.user("ada@test.example").await, app.user("bob@test.example").await);
     let (factor, secret) = enroll(&ada.actor).await;
@@ -85,7 +85,7 @@ async fn a_wrong_code_proves_nothing_and_a_foreign_factor_is_not_there() {
 }
 
 #[actix_web::test]
-async fn a_verified_factor_is_given_up_only_at_the_second_level() {
+async fn removing_a_verified_factor_requires_aal2() {
     let app = TestApp::start().await;
     let ada = app.user("ada@test.example").await;
     let (factor, secret) = enroll(&ada.actor).await;
@@ -103,7 +103,7 @@ async fn a_verified_factor_is_given_up_only_at_the_second_level() {
 }
 
 #[actix_web::test]
-async fn without_a_provider_of_texts_the_code_for_a_phone_is_in_the_inbox() {
+async fn without_an_sms_provider_phone_codes_arrive_in_the_inbox() {
     let settings = [
         ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
         ("GOTRUE_SMS_AUTOCONFIRM", "false"),
@@ -114,7 +114,7 @@ async fn without_a_provider_of_texts_the_code_for_a_phone_is_in_the_inbox() {
     assert_eq!(asked.status, 200, "{}", asked.body);
     let row = app
         .owner
-        .query_one("select body_text from ferrobase.outbox where recipient = '+15551230000@sms.invalid'", &[])
+        .query_one("select body_text from _supavisor.outbox where recipient = '+15551230000@sms.invalid'", &[])
         .await
         .expect("one message");
     let code: String = row.get::<_, String>(0).chars().filter(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! Signing in through others, against a provider that the test plays.
+//! Signing in with external providers, played by the test.
 
 use crate::support::{TestApp, outside, send};
 use actix_web::HttpResponse;
@@ -32,7 +32,7 @@ async fn app(github: &str) -> TestApp {
     .await
 }
 
-/// Where a request is sent on to.
+/// The redirect target of a request.
 async fn location(app: &TestApp, path: &str) -> Url {
     let reply = send(app.plain(Method::GET, path)).await;
     Url::parse(reply.header("location")).unwrap_or_else(|_| panic!("{path}: {} {}", reply.status, reply.body))
@@ -55,7 +55,7 @@ async fn victim(app: &TestApp) -> Value {
 }
 
 #[actix_web::test]
-async fn an_unverified_address_opens_nobody_s_account() {
+async fn an_unverified_address_opens_no_existing_account() {
     let app = app(&github("victim@test.example", false)).await;
     let victim = victim(&app).await;
     let state = begin(&app).await;
@@ -71,7 +71,7 @@ async fn an_unverified_address_opens_nobody_s_account() {
 }
 
 #[actix_web::test]
-async fn a_verified_address_is_linked_and_one_callback_of_many_gets_the_session() {
+async fn a_verified_address_is_linked_and_one_of_many_callbacks_gets_the_session() {
     let app = app(&github("victim@test.example", true)).await;
     let victim = victim(&app).await;
     let state = begin(&app).await;
@@ -92,7 +92,7 @@ async fn a_verified_address_is_linked_and_one_callback_of_many_gets_the_session(
 }
 
 #[actix_web::test]
-async fn a_client_cannot_set_the_server_s_own_parameters_nor_a_foreign_target() {
+async fn clients_can_set_neither_the_servers_parameters_nor_a_foreign_redirect() {
     let app = app(&github("a@test.example", true)).await;
     let path = "/auth/v1/authorize?provider=github&redirect_uri=https://evil.example&State=x&client_id=y\
                 &redirect_to=https://evil.example/";
@@ -106,7 +106,7 @@ async fn a_client_cannot_set_the_server_s_own_parameters_nor_a_foreign_target() 
 }
 
 #[actix_web::test]
-async fn administrators_do_not_lead_the_server_into_its_own_network() {
+async fn administrators_cannot_point_the_server_at_its_own_network() {
     let app = TestApp::start().await;
     for url in [
         "http://93.184.216.34/",

@@ -1,4 +1,4 @@
-//! `/functions/v1` on functions of a test.
+//! `/functions/v1`, with functions created by the tests.
 
 use crate::support::{TestApp, send};
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn a_function_is_found_by_its_exact_name_and_runs_as_the_caller() {
 }
 
 #[actix_web::test]
-async fn only_the_relay_marks_its_own_refusals() {
+async fn only_relay_errors_are_marked_as_such() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     let missing = app.anon().post("/functions/v1/none", json!({})).await;
@@ -52,7 +52,7 @@ async fn only_the_relay_marks_its_own_refusals() {
 }
 
 #[actix_web::test]
-async fn a_fault_inside_tells_nothing_of_itself_and_a_closed_function_stays_closed() {
+async fn internal_errors_reveal_nothing_and_forbidden_functions_stay_forbidden() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     let broken = app.anon().post("/functions/v1/broken", json!({})).await;
@@ -62,9 +62,9 @@ async fn a_fault_inside_tells_nothing_of_itself_and_a_closed_function_stays_clos
     assert_eq!(app.service().post("/functions/v1/closed", json!(3)).await.status, 403);
 }
 
-/// The HTTP library's own refusal had no permission for browsers, which then only saw a failed fetch.
+/// Regression: the HTTP library's own error had no CORS headers, so browsers only saw a failed fetch.
 #[actix_web::test]
-async fn a_body_that_is_too_large_is_refused_in_the_apis_own_form() {
+async fn an_oversized_body_is_refused_in_the_apis_format() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     let large = app.anon().post("/functions/v1/say-Hello", json!("a".repeat(6 << 20))).await;
@@ -72,9 +72,9 @@ async fn a_body_that_is_too_large_is_refused_in_the_apis_own_form() {
     assert_eq!(large.header("access-control-allow-origin"), "*");
 }
 
-/// Read as floating point, a long number came out as another.
+/// Regression: long numbers were parsed as floating point and changed.
 #[actix_web::test]
-async fn numbers_arrive_with_every_digit() {
+async fn numbers_keep_every_digit() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     let request = app.anon().request(reqwest::Method::POST, "/functions/v1/say-Hello");
@@ -84,7 +84,7 @@ async fn numbers_arrive_with_every_digit() {
 }
 
 #[actix_web::test]
-async fn json_that_the_database_cannot_hold_is_the_callers_mistake() {
+async fn json_that_the_database_cannot_store_is_a_client_error() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     for body in [r#"{"a": "\u0000"}"#.to_owned(), r#""\ud800""#.to_owned(), "[".repeat(20_000) + &"]".repeat(20_000)] {
@@ -94,7 +94,7 @@ async fn json_that_the_database_cannot_hold_is_the_callers_mistake() {
     }
 }
 
-/// Whether the connection that served a call of the function `name` serves the next one too.
+/// Whether the connection that served a call of the function `name` also serves the next one.
 async fn keeps_its_connection(app: &TestApp, name: &str) -> bool {
     let before = app.anon().post("/functions/v1/backend", json!({})).await.body;
     app.anon().post(&format!("/functions/v1/{name}"), json!({})).await;
@@ -103,7 +103,7 @@ async fn keeps_its_connection(app: &TestApp, name: &str) -> bool {
 }
 
 #[actix_web::test]
-async fn a_call_that_fails_costs_no_connection() {
+async fn a_failing_call_keeps_its_connection() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     for name in ["say-Hello", "refuse", "broken", "none"] {
@@ -112,7 +112,7 @@ async fn a_call_that_fails_costs_no_connection() {
 }
 
 #[actix_web::test]
-async fn a_call_that_nobody_waits_for_is_cancelled() {
+async fn an_abandoned_call_is_cancelled() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     let running = "select count(*) from pg_stat_activity \
@@ -132,7 +132,7 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
 }
 
 #[actix_web::test]
-async fn a_token_whose_role_cannot_be_taken_is_no_token() {
+async fn a_token_with_an_unavailable_role_is_refused() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
     let key = jsonwebtoken::EncodingKey::from_secret(ferrobase::config::DEVELOPMENT_JWT_SECRET.as_bytes());
@@ -149,10 +149,10 @@ async fn a_token_whose_role_cannot_be_taken_is_no_token() {
 }
 
 #[actix_web::test]
-async fn the_callers_role_brings_its_own_settings() {
+async fn settings_of_the_callers_role_apply() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
-    // Roles are shared by the cluster, so this test uses its own.
+    // Roles are shared by the whole cluster, so this test uses its own.
     let role = format!("caller_{}", uuid::Uuid::new_v4().simple());
     let made = format!(
         "create role {role} nologin noinherit; grant {role} to authenticator; grant usage on schema functions to {role};
@@ -171,7 +171,7 @@ async fn the_callers_role_brings_its_own_settings() {
     assert_eq!(reply.body, json!({ "limit": "200ms", "name": "a=b", "role": role }));
     let slow = actor.post("/functions/v1/nap", json!({})).await;
     assert_eq!(slow.status, 504, "{}", slow.body);
-    // They end with the call, also on a connection that another role takes over.
+    // The settings end with the call, even on a connection that another role uses next.
     for _ in 0..12 {
         let reply = app.service().post("/functions/v1/settings", json!({})).await;
         assert_ne!(reply.body["limit"], "200ms");
@@ -180,9 +180,9 @@ async fn the_callers_role_brings_its_own_settings() {
     app.owner.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.expect("the role goes");
 }
 
-/// They share their connections with storage, which a slow function kept from its own.
+/// Regression: slow functions used up the connections that they share with storage.
 #[actix_web::test]
-async fn functions_that_take_long_leave_storage_a_connection() {
+async fn slow_functions_leave_connections_for_storage() {
     let app = TestApp::start().await;
     app.owner
         .batch_execute(

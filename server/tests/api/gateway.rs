@@ -1,11 +1,11 @@
-//! The gateway for every API: keys, request ids, CORS, paths at the root.
+//! The gateway of all APIs: keys, request ids, CORS, paths at the root.
 
 use crate::support::wire::{UPGRADE, tunnel};
 use crate::support::{TestApp, send};
 use serde_json::{Value, json};
 
 #[actix_web::test]
-async fn health_says_that_process_and_database_answer() {
+async fn health_reports_process_and_database() {
     let app = TestApp::start().await;
     let reply = send(app.plain(reqwest::Method::GET, "/health")).await;
     assert_eq!((reply.status, reply.body), (200, json!({ "status": "ok", "database": "ok" })));
@@ -13,7 +13,7 @@ async fn health_says_that_process_and_database_answer() {
 }
 
 #[actix_web::test]
-async fn a_callers_request_id_is_kept_when_it_is_plain() {
+async fn a_clients_request_id_is_kept_if_it_is_valid() {
     let app = TestApp::start().await;
     let kept = send(app.plain(reqwest::Method::GET, "/health").header("x-request-id", "abc-1")).await;
     assert_eq!(kept.header("x-request-id"), "abc-1");
@@ -21,9 +21,9 @@ async fn a_callers_request_id_is_kept_when_it_is_plain() {
     assert_ne!(replaced.header("x-request-id"), "a b\"c");
 }
 
-/// They were answered with the web app's page and 200.
+/// Regression: they were answered with the web app's page and status 200.
 #[actix_web::test]
-async fn an_api_that_is_not_served_is_said_to_be_missing_and_needs_a_key_first() {
+async fn an_api_that_is_not_served_gets_404_after_the_key_check() {
     let app = TestApp::start().await;
     for path in ["/analytics/v1/endpoints", "/graphql/v1"] {
         assert_eq!(send(app.plain(reqwest::Method::GET, path)).await.status, 401, "{path}");
@@ -34,7 +34,7 @@ async fn an_api_that_is_not_served_is_said_to_be_missing_and_needs_a_key_first()
 }
 
 #[actix_web::test]
-async fn metadata_of_the_auth_server_is_found_at_the_root_without_a_key() {
+async fn auth_server_metadata_is_served_at_the_root_without_a_key() {
     let app = TestApp::with_settings(&[("GOTRUE_OAUTH_SERVER_ENABLED", "true")]).await;
     let reply = send(app.plain(reqwest::Method::GET, "/.well-known/oauth-authorization-server")).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
@@ -44,7 +44,7 @@ async fn metadata_of_the_auth_server_is_found_at_the_root_without_a_key() {
     assert_eq!(reply.status, 404, "not the web app's page: {}", reply.body);
 }
 
-/// Storage said nothing of origins, so no page of another origin could use it.
+/// Regression: storage sent no CORS headers, so pages of other origins could not use it.
 #[actix_web::test]
 async fn pages_of_other_origins_may_use_every_api() {
     let app = TestApp::start().await;
@@ -57,7 +57,7 @@ async fn pages_of_other_origins_may_use_every_api() {
         let reply = send(asked).await;
         assert!(matches!(reply.status, 200 | 204), "{path}: {}", reply.status);
         assert_eq!(reply.header("access-control-allow-origin"), "*", "{path}");
-        // Whatever a client adds, and in any order: `createClient(…, { global: { headers: { "x-mine": "1" } } })`.
+        // Any added headers, in any order: `createClient(…, { global: { headers: { "x-mine": "1" } } })`.
         for name in ["apikey", "x-mine", "a-mine"] {
             assert!(reply.header("access-control-allow-headers").to_lowercase().contains(name), "{path} {name}");
         }
@@ -67,11 +67,11 @@ async fn pages_of_other_origins_may_use_every_api() {
 }
 
 #[actix_web::test]
-async fn without_a_database_each_api_says_so_and_health_too() {
+async fn without_a_database_every_api_and_health_report_it() {
     let app = TestApp::start().await;
     app.lose_database().await;
     for method in [reqwest::Method::GET, reqwest::Method::HEAD] {
-        // Asked by HEAD, the web app's page answered in its place.
+        // Regression: HEAD was answered by the web app's page.
         assert_eq!(send(app.plain(method, "/health")).await.status, 503);
     }
     let rest = app.anon().get("/rest/v1/categories").await;
@@ -85,14 +85,14 @@ async fn without_a_database_each_api_says_so_and_health_too() {
     assert_eq!(function.header("x-relay-error"), "true", "the function never ran");
     let storage = app.service().post("/storage/v1/object/list/x", json!({ "prefix": "" })).await;
     assert!(storage.status >= 500, "{storage:?}");
-    // PostgREST tells what the database said; the others keep it to the log.
+    // PostgREST returns the database's message; the other APIs only log it.
     for reply in [auth, function, storage] {
         assert!(!reply.body.to_string().contains("test_"), "the database's name is nobody's business: {reply:?}");
     }
 }
 
 #[actix_web::test]
-async fn who_asks_for_a_tunnel_is_answered_by_every_api_without_waiting_for_what_comes_through_it() {
+async fn tunnel_requests_are_answered_without_waiting_for_their_data() {
     let app = TestApp::start().await;
     let address = app.base.trim_start_matches("http://");
     let login = r#"{"email": "a@test.example", "password": "x"}"#;
@@ -109,7 +109,7 @@ async fn who_asks_for_a_tunnel_is_answered_by_every_api_without_waiting_for_what
         ("GET /storage/v1/status".to_owned(), "", 200),
         ("GET /storage/v1/nothing".to_owned(), "", 404),
         ("GET /realtime/v1/websocket".to_owned(), "", 401),
-        // No handshake: the key of the protocol is missing.
+        // An invalid handshake: the WebSocket key is missing.
         (format!("GET /realtime/v1/websocket?apikey={key}&vsn=1.0.0"), "", 400),
         ("GET /health".to_owned(), "", 200),
         ("GET /assets/nothing.js".to_owned(), "", 404),
@@ -121,9 +121,9 @@ async fn who_asks_for_a_tunnel_is_answered_by_every_api_without_waiting_for_what
     }
 }
 
-/// A function ran, and its answer was the tunnel.
+/// Regression: a function was run, and its answer became the tunnel.
 #[actix_web::test]
-async fn methods_for_proxies_are_refused_everywhere() {
+async fn proxy_methods_are_refused_everywhere() {
     let app = TestApp::start().await;
     let address = app.base.trim_start_matches("http://");
     for method in ["CONNECT", "TRACE"] {
@@ -144,9 +144,9 @@ async fn methods_for_proxies_are_refused_everywhere() {
     assert_eq!(tunnel(address, "CONNECT other.example:443", "").await.status, 405);
 }
 
-/// A proxy sends the whole URL, which was put behind the path.
+/// Regression: a proxy sends an absolute URL, which was appended to the path.
 #[actix_web::test]
-async fn metadata_at_the_root_are_found_by_a_target_in_absolute_form() {
+async fn root_metadata_is_served_for_absolute_form_targets() {
     let app = TestApp::with_settings(&[("GOTRUE_OAUTH_SERVER_ENABLED", "true")]).await;
     let address = app.base.trim_start_matches("http://");
     let target = "http://sky.example/.well-known/oauth-authorization-server";

@@ -1,4 +1,4 @@
-//! Every API accepts the tokens that the authentication API signs, and no others.
+//! Every API accepts tokens signed by the auth API, and no others.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,14 +27,14 @@ fn jwk(kid: &str, key: &SigningKey) -> Value {
     })
 }
 
-/// `token` signed again with `key`.
+/// Signs the claims of `token` with `key`.
 fn signed_anew(token: &str, key: &SigningKey) -> String {
     let (message, _) = token.rsplit_once('.').expect("a signature");
     let signature: Signature = key.sign(message.as_bytes());
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
 }
 
-/// The answers of REST, functions and storage: status and recognised caller.
+/// The answers of REST, functions and storage: the status and the recognized caller.
 async fn asked_everywhere(actor: &Actor<'_>) -> Vec<(u16, Value)> {
     let rest = actor.post("/rest/v1/rpc/me", json!({})).await;
     let function = actor.post("/functions/v1/who-am-i", json!({})).await;
@@ -60,7 +60,7 @@ async fn header_of(app: &TestApp) -> (Actor<'_>, Value, Value) {
 }
 
 #[actix_web::test]
-async fn tokens_of_an_asymmetric_key_count_in_every_api() {
+async fn tokens_of_an_asymmetric_key_are_valid_in_every_api() {
     let [ours, stranger] = [[7; 32], [9; 32]].map(|secret| SigningKey::from_slice(&secret).expect("a key"));
     let keys = json!([jwk("new", &ours)]).to_string();
     let app = TestApp::with_settings(&[("GOTRUE_JWT_KEYS", &keys)]).await;
@@ -76,16 +76,16 @@ async fn tokens_of_an_asymmetric_key_count_in_every_api() {
 }
 
 #[actix_web::test]
-async fn a_secret_with_a_name_signs_for_every_api() {
+async fn a_secret_with_a_key_id_signs_for_every_api() {
     let app = TestApp::with_settings(&[("GOTRUE_JWT_KEY_ID", "first")]).await;
     let (actor, id, header) = header_of(&app).await;
     assert_eq!((&header["alg"], &header["kid"]), (&json!("HS256"), &json!("first")));
     assert_eq!(asked_everywhere(&actor).await, taken_for(&id));
 }
 
-/// What `supabase gen bearer-jwt` and tutorials' `.env` files hold: it was refused as `apikey`.
+/// Regression: the token of `supabase gen bearer-jwt` and of tutorials' `.env` files was refused as `apikey`.
 #[actix_web::test]
-async fn in_development_the_keys_that_everybody_knows_are_taken() {
+async fn well_known_keys_are_accepted_in_development() {
     use ferrobase::config::{DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_SECRET_KEY, DEVELOPMENT_SIGNING_KEY};
     let app = TestApp::start().await;
     app.owner.batch_execute(WHO_AM_I).await.expect("functions");
@@ -115,7 +115,7 @@ async fn in_development_the_keys_that_everybody_knows_are_taken() {
     for key in [token("service_role", &stranger), token("authenticated", &known_key)] {
         assert_eq!(ask(Method::GET, "/rest/v1/", &key).await, 401, "{key}");
     }
-    // A project with its own secret accepts none of them.
+    // A project with its own secret accepts none of these.
     let own = "0123456789abcdef0123456789abcdef";
     let app = TestApp::with_settings(&[("JWT_SECRET", own), ("GOTRUE_JWT_SECRET", own)]).await;
     for key in [token("service_role", &known_key), DEVELOPMENT_SECRET_KEY.to_owned()] {

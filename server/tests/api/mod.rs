@@ -1,4 +1,4 @@
-//! API tests of the full server: requests over HTTP by an actor, the whole reply checked.
+//! API tests of the full server: an actor sends HTTP requests, and the whole reply is checked.
 
 mod attacks;
 mod auth_factors;
@@ -19,6 +19,7 @@ mod storage_routes;
 mod storage_s3;
 mod storage_settings;
 mod storage_store;
+mod third_party;
 mod types;
 mod uploads;
 mod web;

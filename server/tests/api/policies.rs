@@ -1,10 +1,10 @@
-//! The policies of the application, role by role.
+//! The application's policies, role by role.
 
 use crate::support::TestApp;
 
-/// Each file of `sql/tests` raises when anything is not as stated and ends with the number of its checks.
+/// Each file of `sql/tests` raises an error if a check fails, and ends with the number of its checks.
 #[actix_web::test]
-async fn every_role_may_do_to_every_table_what_the_policies_say_and_nothing_else() {
+async fn every_role_has_exactly_the_access_that_the_policies_grant() {
     let app = TestApp::start().await;
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/tests");
     let mut files: Vec<_> = std::fs::read_dir(folder).expect("sql/tests").map(|e| e.expect("entry").path()).collect();

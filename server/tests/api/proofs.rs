@@ -1,19 +1,19 @@
-//! Proof of an address, and attempts to guess or reuse one.
+//! Proving an address, and attempts to guess or reuse a proof.
 
 use crate::support::{TestApp, send};
 use reqwest::Method;
 use serde_json::json;
 
 const VERIFIER: &str = "a-verifier-of-at-least-forty-three-characters-0123";
-/// base64url(sha256(VERIFIER)) would do as well; `plain` keeps the test short.
+/// base64url(sha256(VERIFIER)) would work too; `plain` keeps the test short.
 const METHOD: &str = "plain";
 
-/// The newest mail to `address`, as text.
+/// The text of the newest mail to `address`.
 async fn mail_text(app: &TestApp, address: &str, subject: &str) -> String {
     let row = app
         .owner
         .query_one(
-            "select body_text from ferrobase.outbox where recipient = $1 and subject ~* $2 order by id desc limit 1",
+            "select body_text from _supavisor.outbox where recipient = $1 and subject ~* $2 order by id desc limit 1",
             &[&address, &subject],
         )
         .await
@@ -27,7 +27,7 @@ fn link_in(text: &str) -> String {
 }
 
 #[actix_web::test]
-async fn a_failing_filter_does_not_give_back_a_wrong_guess() {
+async fn a_failing_filter_does_not_undo_a_wrong_guess() {
     let app = TestApp::start().await;
     let address = "victim@test.example";
     app.anon().post("/rest/v1/rpc/send_address_code", json!({ "email": address })).await;
@@ -46,7 +46,7 @@ async fn a_failing_filter_does_not_give_back_a_wrong_guess() {
 }
 
 #[actix_web::test]
-async fn a_code_of_the_old_address_does_not_prove_the_new_one() {
+async fn a_code_for_the_old_address_does_not_prove_the_new_one() {
     let app = TestApp::start().await;
     let (own, foreign) = ("own@test.example", "foreign@test.example");
     let user = app.user(own).await;

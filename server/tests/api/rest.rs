@@ -4,7 +4,7 @@ use crate::support::{TestApp, send};
 use postgrest::Postgrest;
 use serde_json::{Value, json};
 
-/// The `postgrest` crate as a client, with the gateway's key and somebody's token.
+/// A client of the `postgrest` crate, with the gateway's key and a token.
 fn client(app: &TestApp, token: Option<&str>) -> Postgrest {
     let bearer = format!("Bearer {}", token.unwrap_or(&app.anon_key));
     Postgrest::new(format!("{}/rest/v1", app.base))
@@ -25,13 +25,13 @@ const NOTES: &str = "
 ";
 
 #[actix_web::test]
-async fn what_one_person_writes_another_neither_sees_nor_changes() {
+async fn rows_of_one_user_are_neither_visible_nor_writable_for_another() {
     let app = TestApp::start().await;
     app.owner.batch_execute(NOTES).await.expect("table");
     let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
     let (as_alice, as_bob) = (client(&app, alice.actor.token.as_deref()), client(&app, bob.actor.token.as_deref()));
     let mut made = json!({ "code": "PGRST205" });
-    // The new table is known once the reload has gone through.
+    // The new table becomes visible after the schema cache is reloaded.
     for _ in 0..100 {
         if made["code"] != "PGRST205" {
             break;
@@ -87,7 +87,7 @@ async fn forged_and_expired_tokens_are_refused_by_both_apis() {
         .await;
         assert_eq!(reply.body["code"], code, "{path}: {}", reply.body);
     }
-    // The well-known secret, a time long past.
+    // Signed with the well-known secret, but long expired.
     let key = jsonwebtoken::EncodingKey::from_secret(ferrobase::config::DEVELOPMENT_JWT_SECRET.as_bytes());
     let claims = json!({ "role": "authenticated", "sub": alice.id, "aud": "authenticated", "exp": 1_000_000_000 });
     let expired = jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("token");
@@ -99,7 +99,7 @@ async fn forged_and_expired_tokens_are_refused_by_both_apis() {
 }
 
 #[actix_web::test]
-async fn a_database_that_is_gone_is_said_and_nothing_pretends_to_work() {
+async fn a_lost_database_is_reported_everywhere() {
     let app = TestApp::start().await;
     assert_eq!(app.anon().get("/rest/v1/categories").await.status, 200);
     app.lose_database().await;

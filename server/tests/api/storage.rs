@@ -1,4 +1,4 @@
-//! `/storage/v1`: who may, what is refused, what is kept.
+//! `/storage/v1`: permissions, refusals, and what is stored.
 
 use crate::support::{Actor, Reply, TestApp, send};
 use ferrobase::storage::sweep;
@@ -18,7 +18,7 @@ async fn upload(actor: &Actor<'_>, path: &str, mime: &str, body: &str) -> Reply 
 }
 
 #[actix_web::test]
-async fn owners_upload_read_sign_and_remove_and_nobody_else_does() {
+async fn only_owners_upload_read_sign_and_remove() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
@@ -52,7 +52,7 @@ async fn owners_upload_read_sign_and_remove_and_nobody_else_does() {
     assert_eq!(remove(alice.actor.clone()).await.body[0]["name"], format!("{}/fee letter.txt", alice.id));
     assert_eq!(alice.actor.get(&object).await.body["error"], "not_found");
 
-    // A plan made with few objects is still good for many.
+    // A plan made with few objects must also be good for many.
     let explain = "set plan_cache_mode = force_generic_plan;
                    prepare find(text, text) as select id from storage.objects where bucket_id = $1 and name = $2;
                    explain execute find('open', 'a')";
@@ -61,7 +61,7 @@ async fn owners_upload_read_sign_and_remove_and_nobody_else_does() {
 }
 
 #[actix_web::test]
-async fn a_buckets_limits_hold_before_a_row_appears() {
+async fn a_buckets_limits_are_checked_before_a_row_is_written() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -85,7 +85,7 @@ async fn a_buckets_limits_hold_before_a_row_appears() {
 }
 
 #[actix_web::test]
-async fn a_signed_upload_needs_no_account_and_opens_one_key_once() {
+async fn a_signed_upload_works_without_an_account_once_for_one_key() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -103,7 +103,7 @@ async fn a_signed_upload_needs_no_account_and_opens_one_key_once() {
 }
 
 #[actix_web::test]
-async fn public_buckets_are_open_for_reading_and_html_stays_text() {
+async fn public_buckets_are_readable_and_html_is_served_as_text() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -142,7 +142,7 @@ async fn a_form_upload_carries_cache_control_and_metadata() {
 }
 
 #[actix_web::test]
-async fn a_link_signed_for_overwriting_cannot_exchange_a_document_that_was_handed_in() {
+async fn an_overwriting_link_cannot_replace_a_submitted_document() {
     let app = TestApp::start().await;
     let alice = app.user("alice@test.example").await;
     let draft =
@@ -159,7 +159,7 @@ async fn a_link_signed_for_overwriting_cannot_exchange_a_document_that_was_hande
     assert_eq!(read.body, json!("%PDF first"));
 }
 
-/// A guest's place for one file, signed for uploading: the slot and the URL.
+/// A guest's slot for one file, and its signed upload URL.
 async fn guest_slot(app: &TestApp, key: &str, name: &str, mime: &str) -> (Value, String) {
     let asked = json!({ "key": key, "name": name, "mime_type": mime, "size_bytes": 9 });
     let slot = app.anon().post("/rest/v1/rpc/create_guest_upload_slot", asked).await.body;
@@ -170,7 +170,7 @@ async fn guest_slot(app: &TestApp, key: &str, name: &str, mime: &str) -> (Value,
 }
 
 #[actix_web::test]
-async fn a_guests_file_is_judged_by_its_bytes_and_not_by_what_was_said_of_it() {
+async fn a_guests_file_is_checked_by_its_bytes_not_its_declared_type() {
     let app = TestApp::start().await;
     let key = uuid::Uuid::new_v4().to_string();
     let put = |url: &str, mime: &'static str, body: Vec<u8>| {
@@ -197,7 +197,7 @@ async fn a_guests_file_is_judged_by_its_bytes_and_not_by_what_was_said_of_it() {
     let sizes = "select size_bytes from private.guest_upload_slots where id::text = $1";
     let size: i64 = app.owner.query_one(sizes, &[&id]).await.expect("slot").get(0);
     assert_eq!(size, 31, "nine were announced");
-    // A place that was given back takes nothing any more, though its link is still signed.
+    // A released slot accepts no more uploads, although its link is still valid.
     let (gone, url) = guest_slot(&app, &key, "late.pdf", "application/pdf").await;
     app.anon().post("/rest/v1/rpc/remove_guest_upload_slot", json!({ "id": gone["id"] })).await;
     let late = put(&url, "application/pdf", b"%PDF-1.7".to_vec()).await;
@@ -205,7 +205,7 @@ async fn a_guests_file_is_judged_by_its_bytes_and_not_by_what_was_said_of_it() {
 }
 
 #[actix_web::test]
-async fn a_members_photo_must_be_a_picture() {
+async fn a_profile_photo_must_be_an_image() {
     let app = TestApp::start().await;
     let alice = app.user("alice@test.example").await;
     let path = format!("/storage/v1/object/profile-photos/{}/me.png", alice.id);
@@ -219,7 +219,7 @@ async fn a_members_photo_must_be_a_picture() {
 }
 
 #[actix_web::test]
-async fn the_hourly_round_sweeps_guests_files_that_were_never_sent() {
+async fn guests_files_of_unsent_requests_are_swept_hourly() {
     let app = TestApp::start().await;
     let key = uuid::Uuid::new_v4().to_string();
     let (old, url) = guest_slot(&app, &key, "old.pdf", "application/pdf").await;
@@ -241,11 +241,11 @@ async fn the_hourly_round_sweeps_guests_files_that_were_never_sent() {
 }
 
 #[actix_web::test]
-async fn the_sweep_keeps_files_of_rows_without_a_version_and_of_rows_that_come_while_it_waits() {
+async fn the_sweep_keeps_files_of_versionless_and_of_new_rows() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let insert = "insert into storage.objects (bucket_id, name, version, metadata) values ('open', $1, $2, '{}')";
-    // As another server left them: the file lies where the name says, and the name ends in what may be a version.
+    // As another server left them: the file's path is the object's name, which may end in what looks like a version.
     let (hyphens, bare) = (uuid::Uuid::new_v4().to_string(), uuid::Uuid::new_v4().simple().to_string());
     let (version, orphan) = (uuid::Uuid::new_v4().to_string(), uuid::Uuid::new_v4().to_string());
     let capitals = uuid::Uuid::new_v4().to_string().to_uppercase();
@@ -257,7 +257,7 @@ async fn the_sweep_keeps_files_of_rows_without_a_version_and_of_rows_that_come_w
     for file in &files {
         std::fs::write(folder.join(file), "bytes").expect("a file");
     }
-    // A place leaves out slashes around a name.
+    // Leading and trailing slashes of a name are not part of the path.
     let slashes = uuid::Uuid::new_v4().to_string();
     std::fs::create_dir_all(folder.join("slashes")).expect("a folder");
     std::fs::write(folder.join("slashes").join(&slashes), "bytes").expect("a file");
@@ -277,13 +277,13 @@ async fn the_sweep_keeps_files_of_rows_without_a_version_and_of_rows_that_come_w
 }
 
 #[actix_web::test]
-async fn a_move_whose_row_goes_away_meanwhile_says_so() {
+async fn a_move_whose_row_is_deleted_concurrently_fails() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
     let object = format!("/storage/v1/object/private/{}/a.txt", alice.id);
     assert_eq!(upload(&alice.actor, &object, "text/plain", "hello").await.status, 200);
-    // As if somebody deleted the row between the look and the write, which is the service's.
+    // Simulates a concurrent deletion of the row between the check and the write as service_role.
     let gone = "create function public.gone() returns trigger language plpgsql as $$ begin
                   if current_user = 'service_role' then return null; end if; return new; end $$;
                 create trigger gone before update on storage.objects for each row execute function public.gone()";
@@ -297,7 +297,7 @@ async fn a_move_whose_row_goes_away_meanwhile_says_so() {
 }
 
 #[actix_web::test]
-async fn an_object_that_is_overwritten_while_it_is_read_is_always_there() {
+async fn an_object_overwritten_during_reads_is_always_found() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let path = "/storage/v1/object/open/often.txt";
@@ -324,7 +324,7 @@ async fn an_object_that_is_overwritten_while_it_is_read_is_always_there() {
 }
 
 #[actix_web::test]
-async fn refusals_and_settings_are_never_sniffed_into_a_page() {
+async fn refusals_and_settings_are_never_sniffed_as_html() {
     let app = TestApp::start().await;
     for path in [
         "/app-config.json",
@@ -343,7 +343,7 @@ async fn refusals_and_settings_are_never_sniffed_into_a_page() {
 }
 
 #[actix_web::test]
-async fn characters_that_fit_nowhere_are_the_callers_mistake() {
+async fn unstorable_characters_are_client_errors() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -357,7 +357,7 @@ async fn characters_that_fit_nowhere_are_the_callers_mistake() {
     let refused = upload(&alice.actor, &path, "multipart/form-data; boundary=X", &form("60\u{1}")).await;
     assert_eq!((refused.status, &refused.body["message"]), (400, &json!("Invalid cacheControl")));
     assert_eq!(upload(&alice.actor, &path, "multipart/form-data; boundary=X", &form("60")).await.status, 200);
-    // One that was stored before that was looked at.
+    // An object stored before such characters were refused.
     app.owner
         .execute(
             "update storage.objects set metadata = jsonb_set(metadata, '{cacheControl}', to_jsonb(E'a\\u0001b'::text))",
@@ -372,7 +372,7 @@ async fn characters_that_fit_nowhere_are_the_callers_mistake() {
 }
 
 #[actix_web::test]
-async fn a_thousand_long_names_go_in_one_request_and_what_is_not_served_says_so() {
+async fn a_thousand_long_names_fit_in_one_request_and_unsupported_routes_say_so() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;

@@ -70,11 +70,11 @@ fn token(secret: &str) -> String {
 }
 
 #[actix_web::test]
-async fn it_takes_the_place_of_supabases_server_on_its_database_and_files() {
+async fn it_replaces_supabases_server_on_its_database_and_files() {
     let app = TestApp::start().await;
-    // As a database that Supabase's own migrations made.
+    // A database as Supabase's own migrations create it.
     app.owner
-        .batch_execute("drop table ferrobase.resumable_parts, ferrobase.resumable_uploads cascade")
+        .batch_execute("drop table _supavisor.resumable_parts, _supavisor.resumable_uploads cascade")
         .await
         .expect("dropped");
     let files = std::env::temp_dir().join(format!("ferrobase-alone-{}", uuid::Uuid::new_v4()));
@@ -130,7 +130,7 @@ async fn it_takes_the_place_of_supabases_server_on_its_database_and_files() {
 }
 
 #[actix_web::test]
-async fn what_it_needs_and_has_not_is_said_in_one_go() {
+async fn all_missing_settings_are_reported_at_once() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
     command.args(["serve", "--only", "storage"]).env_clear().env("STORAGE_BACKEND", "s3").env("MULTI_TENANT", "true");
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
@@ -142,7 +142,7 @@ async fn what_it_needs_and_has_not_is_said_in_one_go() {
     }
 }
 
-/// Files below a folder and their bytes in all.
+/// The number of files below a folder, and their total size.
 fn held(folder: &Path) -> (usize, u64) {
     let (mut count, mut bytes, mut waiting) = (0, 0, vec![folder.to_owned()]);
     while let Some(folder) = waiting.pop() {
@@ -158,14 +158,14 @@ fn held(folder: &Path) -> (usize, u64) {
     (count, bytes)
 }
 
-/// The server has its own disk of 4 MB.
+/// The server's files are on a separate file system of 4 MB.
 #[actix_web::test]
-async fn a_full_disk_is_told_and_nothing_half_written_stays() {
+async fn a_full_disk_is_reported_and_leaves_no_partial_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().to_str().expect("text");
     let mount = |then: &str| {
         let mut command = Command::new("unshare");
-        // Non-root users use a user namespace, if allowed.
+        // Users other than root use a user namespace, if allowed.
         let is_root = rustix::process::geteuid().is_root();
         command.args([if is_root { "-m" } else { "-rm" }, "sh", "-c"]);
         command.arg(format!("mount -t tmpfs -o size=4m none {place} && {then}"));
@@ -205,11 +205,11 @@ async fn a_full_disk_is_told_and_nothing_half_written_stays() {
         assert_eq!(refused.status(), 503);
         assert_eq!(refused.headers()["retry-after"], "1");
     }
-    // Removing a file from the disk does not delay the answer.
+    // The answer does not wait until the file is removed from disk.
     until("what was begun is removed", async || held(&seen) == before).await;
     let rows = "select string_agg(name, ' ') from storage.objects";
     assert_eq!(app.owner.query_one(rows, &[]).await.expect("rows").get::<_, String>(0), "kept");
-    // There is room for what is small.
+    // Small files still fit.
     assert_eq!(upload("/object/b/small", 1 << 20).await.status(), 200);
     let kept = alone.request(Method::GET, "/object/b/kept").send().await.expect("an answer");
     assert_eq!(kept.bytes().await.expect("a file").len(), 1 << 20);

@@ -17,9 +17,9 @@ async fn upload(actor: &Actor<'_>, path: &str, mime: &str, body: &str) -> Reply 
     send(request.header("content-type", mime).body(body.to_owned())).await
 }
 
-/// A script that was uploaded must not run where the app does, whatever it is called and whichever way it is fetched.
+/// An uploaded script must not run on the app's origin, whatever its name or media type and however it is fetched.
 #[actix_web::test]
-async fn what_is_uploaded_never_runs_on_the_apps_origin() {
+async fn uploads_never_run_on_the_apps_origin() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let service = app.service();
@@ -58,9 +58,10 @@ async fn what_is_uploaded_never_runs_on_the_apps_origin() {
             );
             assert_eq!(header("content-security-policy"), "default-src 'none'; sandbox", "{mime}");
             assert_eq!(header("x-content-type-options"), "nosniff", "{mime}");
+            assert_eq!(header("referrer-policy"), "no-referrer", "{mime}: the address may hold a token");
         }
     }
-    // A name for the download cannot add headers or end the quotes.
+    // A download name cannot add headers or end the quotes.
     let named = app.plain(
         Method::GET,
         "/storage/v1/object/public/open/html?download=a%22%0d%0aSet-Cookie:%20x=1%00%E2%80%AEgpj.exe",
@@ -73,7 +74,7 @@ async fn what_is_uploaded_never_runs_on_the_apps_origin() {
 
 /// Keys that look alike, lead elsewhere or cannot be written down.
 #[actix_web::test]
-async fn keys_in_other_forms_are_refused_and_never_another_object() {
+async fn keys_in_other_encodings_are_refused_and_never_mean_another_object() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let service = app.service();
@@ -82,22 +83,22 @@ async fn keys_in_other_forms_are_refused_and_never_another_object() {
         "caf%C3%A9",            // composed
         "cafe%CC%81",           // decomposed
         "%EF%BD%83af-e",        // full width
-        "caf%E2%80%8B-e",       // with a blank of no width
-        "%E2%80%AEe-fac",       // written the other way round
-        "a%2F..%2F..%2Fsecret", // a way out
+        "caf%E2%80%8B-e",       // with a zero-width space
+        "%E2%80%AEe-fac",       // with a right-to-left override
+        "a%2F..%2F..%2Fsecret", // path traversal
         "..%5C..%5Csecret",
         "%2e%2e%2fsecret",
         "a%00.png",
         "a%0A",
         "a%7F",
-        "%C0%AE%C0%AE/secret", // dots that are too long
-        "%ED%A0%80",           // half a character
+        "%C0%AE%C0%AE/secret", // overlong dots
+        "%ED%A0%80",           // half a surrogate pair
     ] {
         let stored = upload(&service, &format!("open/{key}"), "text/plain", "x").await;
         assert_eq!((stored.status, &stored.body["statusCode"]), (400, &json!("400")), "{key}: {}", stored.body);
         assert_eq!(stored.body["code"], "InvalidKey", "{key}");
     }
-    // Such names may be in rows of others: they lead nowhere on the disk.
+    // Rows written by others may contain such names. They must not lead out of the folder.
     for name in ["../../../etc/passwd", "a/../../b", "/etc/passwd"] {
         let row =
             "insert into storage.objects (bucket_id, name, version, metadata) values ('open', $1, '', '{\"size\": 1}')";
@@ -167,7 +168,7 @@ async fn a_signed_link_cannot_be_widened() {
         (&path, none),
         (&path, format!("{token}A")),
         (&path, String::new()),
-        // Tokens that mean something elsewhere.
+        // Tokens for other purposes.
         (&path, alice.actor.token.clone().expect("a token")),
         (&path, app.service_key.clone()),
         (&theirs, app.service_key.clone()),
@@ -180,7 +181,7 @@ async fn a_signed_link_cannot_be_widened() {
             refused.body
         );
     }
-    // Of two tokens the first counts, and the path is read as it is decoded.
+    // Of two tokens, the first one is used; the path is compared after decoding.
     let two = format!("/storage/v1/object/sign/{theirs}?token={token}&token={token}");
     assert_eq!(send(app.plain(Method::GET, &two)).await.body["code"], "InvalidSignature");
     let aside = format!("/storage/v1/object/sign/{path}%2F..%2F..%2F{}%2Fx?token={token}", bob.id);

@@ -1,4 +1,4 @@
-//! Pictures at `/render/image`: public, authenticated and signed; what they are made of and who may have them.
+//! Images at `/render/image`: public, authenticated and signed; their sources and permissions.
 
 use crate::support::{Actor, Reply, TestApp, User, send};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
@@ -65,7 +65,7 @@ async fn set_up(app: &TestApp) -> (User<'_>, User<'_>) {
 }
 
 #[actix_web::test]
-async fn public_pictures_are_made_to_size_and_kept_by_their_sources_etag() {
+async fn public_images_are_resized_and_cached_by_their_sources_etag() {
     let app = TestApp::start().await;
     let (alice, _) = set_up(&app).await;
     let path = |query: &str| format!("/storage/v1/render/image/public/open/{}/a b.png?{query}", alice.id);
@@ -98,7 +98,7 @@ async fn public_pictures_are_made_to_size_and_kept_by_their_sources_etag() {
 }
 
 #[actix_web::test]
-async fn who_may_not_read_the_source_gets_no_picture_of_it() {
+async fn without_access_to_the_source_there_is_no_image() {
     let app = TestApp::start().await;
     let (alice, bob) = set_up(&app).await;
     let path = format!("/storage/v1/render/image/authenticated/own/{}/a b.png?width=20", alice.id);
@@ -111,7 +111,7 @@ async fn who_may_not_read_the_source_gets_no_picture_of_it() {
 }
 
 #[actix_web::test]
-async fn a_link_to_a_picture_opens_that_picture_and_nothing_else() {
+async fn a_link_to_an_image_opens_only_that_image() {
     let app = TestApp::start().await;
     let (alice, _) = set_up(&app).await;
     let sign = format!("/storage/v1/object/sign/own/{}/a b.png", alice.id);
@@ -125,7 +125,7 @@ async fn a_link_to_a_picture_opens_that_picture_and_nothing_else() {
     assert_eq!((shown.status, shown.size()), (200, (40, 40)));
     assert!(shown.transformations.contains("gravity:fp:0:1"), "{}", shown.transformations);
 
-    // Neither the query nor another route widens it.
+    // Neither the query nor another route extends it.
     assert_eq!(Shown::of(open(&format!("{url}&width=200&height=100&resize=fill"))).await.size(), (40, 40));
     for wider in [url.replace("/render/image/sign/", "/object/sign/"), url.replace("a b.png", "c.png")] {
         let refused = send(open(&wider)).await;
@@ -135,7 +135,7 @@ async fn a_link_to_a_picture_opens_that_picture_and_nothing_else() {
     let refused = send(app.plain(Method::PUT, &format!("/storage/v1{upload}")).body("x")).await;
     assert_eq!(refused.body["message"], "Token is not scoped for upload");
 
-    // Without a transform it is a link to the file, as it always was.
+    // Without a transform, it stays a link to the original file.
     let plain = alice.actor.post(&sign, json!({ "expiresIn": 60, "transform": {} })).await;
     assert!(plain.body["signedURL"].as_str().expect("an address").starts_with("/object/sign/"));
     let wrong = alice.actor.post(&sign, json!({ "expiresIn": 60, "transform": { "width": -1 } })).await;
@@ -143,7 +143,7 @@ async fn a_link_to_a_picture_opens_that_picture_and_nothing_else() {
 }
 
 #[actix_web::test]
-async fn what_is_no_picture_or_too_large_is_refused_in_upstreams_words() {
+async fn invalid_and_oversized_images_get_upstreams_errors() {
     let settings = [("IMGPROXY_MAX_SRC_RESOLUTION", "0.01"), ("IMGPROXY_MAX_SRC_FILE_SIZE", "100000")];
     let app = TestApp::with_settings(&settings).await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
@@ -181,7 +181,7 @@ async fn what_is_no_picture_or_too_large_is_refused_in_upstreams_words() {
 }
 
 #[actix_web::test]
-async fn where_it_is_switched_off_there_are_no_such_routes_and_links_are_plain() {
+async fn when_disabled_there_are_no_image_routes_and_links_are_plain() {
     let app = TestApp::with_settings(&[("ENABLE_IMAGE_TRANSFORMATION", "false")]).await;
     let (alice, _) = set_up(&app).await;
     let path = format!("/storage/v1/render/image/public/open/{}/a b.png", alice.id);
@@ -193,7 +193,7 @@ async fn where_it_is_switched_off_there_are_no_such_routes_and_links_are_plain()
 }
 
 #[actix_web::test]
-async fn one_client_asks_for_one_picture_so_often_and_no_more() {
+async fn requests_for_one_image_are_rate_limited_per_client() {
     let settings = [
         ("RATE_LIMITER_ENABLED", "true"),
         ("RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC", "1"),
@@ -201,7 +201,7 @@ async fn one_client_asks_for_one_picture_so_often_and_no_more() {
     ];
     let app = TestApp::with_settings(&settings).await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
-    // Each is over at once, so that they come within a few seconds on a slow machine too.
+    // Each request is answered at once, so that all of them are within a few seconds even on a slow machine.
     let ask = |client: &'static str, name: &'static str, number: usize| {
         let path = format!("/storage/v1/render/image/public/open/{name}?width={}", number + 1);
         send(app.plain(Method::GET, &path).header("x-forwarded-for", client))
@@ -217,9 +217,9 @@ async fn one_client_asks_for_one_picture_so_often_and_no_more() {
     }
 }
 
-/// Twelve pictures of nine megapixels at once: their pixels are worked on a few at a time.
+/// Twelve images of nine megapixels at once: only a few are decoded at a time.
 #[actix_web::test]
-async fn many_large_pictures_at_once_take_turns_and_all_come() {
+async fn many_large_images_are_processed_in_turn() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let large = DynamicImage::ImageLuma8(image::GrayImage::from_pixel(3000, 3000, image::Luma([7])));
@@ -232,7 +232,7 @@ async fn many_large_pictures_at_once_take_turns_and_all_come() {
     };
     let all = futures_util::future::join_all((0..12).map(one)).await;
     for (number, shown) in all.iter().enumerate() {
-        // A request that waited too long gets 429 and nothing else.
+        // A request that waited too long gets 429, and nothing else.
         assert!(matches!(shown.status, 200 | 429), "{}", shown.status);
         if shown.status == 200 {
             assert_eq!(shown.size(), (10 + number as u32, 10 + number as u32));

@@ -1,4 +1,4 @@
-//! Files that move: from one store to another, and with a dump of the database to another project.
+//! Moving files: from one store to another, and to another project with a dump of the database.
 
 use crate::support::cluster::{Database, Template};
 use crate::support::dump::restore;
@@ -41,7 +41,7 @@ fn folder(name: &str) -> String {
 }
 
 #[actix_web::test]
-async fn files_move_into_a_store_and_back_checked_by_their_hash_and_again_without_harm() {
+async fn files_move_to_a_store_and_back_with_hash_checks_repeatedly() {
     let holder = TestApp::start().await;
     holder
         .owner
@@ -70,7 +70,7 @@ async fn files_move_into_a_store_and_back_checked_by_their_hash_and_again_withou
     let other = app.another(&s3).await;
     assert_eq!(get(&other, "docs/a//3").await, "file 3");
 
-    // Between two runs one file was replaced and one removed.
+    // Between two runs, one file was replaced and one removed.
     put(&app, "docs/a//3", "another 3").await;
     assert_eq!(send(app.service().request(Method::DELETE, "/storage/v1/object/docs/a//4")).await.status, 200);
     let moved = move_files(&pool(&app), &from, &to, |_| ()).await.expect("moved");
@@ -78,7 +78,7 @@ async fn files_move_into_a_store_and_back_checked_by_their_hash_and_again_withou
     let returned = move_files(&pool(&app), &to, &again, |_| ()).await.expect("moved");
     assert_eq!((returned.copied, returned.is_whole()), (4, true));
 
-    // A file that was changed behind our back is named, and one that is gone too.
+    // A file that was changed in the store is reported, and so is a missing one.
     let files = walk(&back);
     std::fs::write(&files[0], "not what it was").expect("changed");
     std::fs::remove_file(&files[1]).expect("gone");
@@ -95,7 +95,7 @@ async fn files_move_into_a_store_and_back_checked_by_their_hash_and_again_withou
     }
 }
 
-/// Files below a folder that hold a version, in order.
+/// The files below a folder whose names are versions, in order.
 fn walk(root: &str) -> Vec<std::path::PathBuf> {
     let (mut folders, mut files) = (vec![std::path::PathBuf::from(root)], Vec::new());
     while let Some(folder) = folders.pop() {
@@ -108,16 +108,16 @@ fn walk(root: &str) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// What `pg_dump --data-only` writes of schema `storage` in a project of Supabase, and files below `stub/stub` as its
-/// server lays them out.
+/// Output of `pg_dump --data-only` for schema `storage` of a Supabase project, and files below `stub/stub` in the
+/// layout of its server.
 #[actix_web::test]
-async fn rows_of_another_projects_dump_and_its_files_are_served_here() {
+async fn a_dump_and_files_of_another_project_are_served() {
     let source = folder("supabase");
     let database = Database::new(Template::App).await;
     let settings =
         [("STORAGE_FILE_BACKEND_PATH", source.as_str()), ("GLOBAL_S3_BUCKET", "stub"), ("TENANT_ID", "stub")];
     let app = TestApp::on(database, &settings).await;
-    // Whoever owns the rows.
+    // The owner of the rows.
     let ada = app.user("ada@test.example").await;
     let rows = include_str!("storage_dump/rows.sql").replace("00000001-0000-4000-8000-000000000001", &ada.id);
     restore(&app.owner, &rows).await;
@@ -143,7 +143,7 @@ async fn rows_of_another_projects_dump_and_its_files_are_served_here() {
     let listed = app.service().post("/storage/v1/object/list/avatars", json!({ "prefix": "u 1" })).await;
     let names: Vec<_> = listed.body.as_array().expect("rows").iter().map(|row| row["name"].clone()).collect();
     assert_eq!(names, [".emptyFolderPlaceholder", "me.txt"]);
-    // Its owner can continue to use it.
+    // The owner can still use it.
     let letter = format!("/storage/v1/object/authenticated/{letter}");
     let owned = ada.actor.get(&letter).await;
     assert_eq!(
@@ -155,7 +155,7 @@ async fn rows_of_another_projects_dump_and_its_files_are_served_here() {
     assert_eq!(app.user("other@test.example").await.actor.get(&letter).await.body["message"], "Object not found");
     let route = json!({ "bucketId": "avatars", "sourceKey": "u 1/me.txt", "destinationKey": "u 1/again.txt" });
     assert_eq!(app.service().post("/storage/v1/object/copy", route).await.status, 200);
-    // And on into a folder of our own.
+    // Then on into a folder of our own.
     let own = folder("own");
     let (from, to) = (store(&settings), store(&[("FERROBASE_STORAGE_DIR", &own)]));
     let moved = move_files(&pool(&app), &from, &to, |_| ()).await.expect("moved");

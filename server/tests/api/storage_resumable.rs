@@ -1,4 +1,4 @@
-//! Resumable uploads by TUS: in pieces, by links, cut off, at once from two sides.
+//! Resumable uploads by TUS: in pieces, by links, interrupted, and from two clients at once.
 
 use crate::support::{TestApp, send};
 use base64::Engine;
@@ -51,7 +51,7 @@ fn path_of(response: &Response, app: &TestApp) -> String {
 }
 
 #[actix_web::test]
-async fn an_upload_goes_on_where_it_stopped_on_another_server_too() {
+async fn an_upload_continues_on_another_server() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -113,7 +113,7 @@ async fn an_upload_goes_on_where_it_stopped_on_another_server_too() {
 }
 
 #[actix_web::test]
-async fn what_an_upload_may_not_be_is_said_as_text_with_its_status() {
+async fn invalid_uploads_get_text_errors_with_true_statuses() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
@@ -142,7 +142,7 @@ async fn what_an_upload_may_not_be_is_said_as_text_with_its_status() {
         "creation,creation-with-upload,creation-defer-length,termination,expiration"
     );
 
-    // Bob knows the address and may not write there.
+    // Bob knows the URL but may not write there.
     let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-defer-length", "1");
     let created = answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await;
     let path = path_of(&created, &app);
@@ -164,7 +164,7 @@ async fn what_an_upload_may_not_be_is_said_as_text_with_its_status() {
 }
 
 #[actix_web::test]
-async fn a_link_uploads_without_an_account_and_never_over_what_is_there() {
+async fn a_link_uploads_without_an_account_but_never_overwrites() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -178,7 +178,7 @@ async fn a_link_uploads_without_an_account_and_never_over_what_is_there() {
     };
     let other = send(begin(&token, &format!("{}/other", alice.id))).await;
     assert_eq!((other.status, &other.body), (400, &json!("Invalid signature")));
-    // The bytes come with the creation.
+    // The creation request contains the bytes.
     let created = answered(begin(&token, &key)).await;
     assert_eq!((created.status().as_u16(), header(&created, "upload-offset")), (201, "5"));
     assert!(header(&created, "location").contains("/upload/resumable/sign/"));
@@ -190,7 +190,7 @@ async fn a_link_uploads_without_an_account_and_never_over_what_is_there() {
 }
 
 #[actix_web::test]
-async fn the_next_request_makes_a_hanging_one_let_go_and_nothing_that_came_is_lost() {
+async fn a_new_request_replaces_a_hanging_one_and_received_bytes_are_kept() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -198,14 +198,14 @@ async fn the_next_request_makes_a_hanging_one_let_go_and_nothing_that_came_is_lo
     let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "6");
     let created = answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await;
     let path = path_of(&created, &app);
-    // Three bytes come and then nothing more.
+    // Three bytes arrive, then nothing more.
     let hanging = futures_util::StreamExt::chain(
         futures_util::stream::iter([Ok::<_, std::io::Error>("abc")]),
         futures_util::stream::pending(),
     );
     let slow = patch(alice.actor.request(Method::PATCH, &path), 0, reqwest::Body::wrap_stream(hanging));
     let slow = actix_web::rt::spawn(slow.send());
-    let parts = "select count(*) from ferrobase.resumable_uploads where writer is not null";
+    let parts = "select count(*) from _supavisor.resumable_uploads where writer is not null";
     while app.owner.query_one(parts, &[]).await.expect("count").get::<_, i64>(0) == 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -221,7 +221,7 @@ async fn the_next_request_makes_a_hanging_one_let_go_and_nothing_that_came_is_lo
 }
 
 #[actix_web::test]
-async fn a_writer_that_does_not_let_go_is_told_after_five_seconds_and_an_old_upload_goes() {
+async fn a_locked_upload_is_an_error_after_five_seconds_and_expired_ones_are_removed() {
     let app = TestApp::with_settings(&[("TUS_URL_EXPIRY_MS", "60000")]).await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -230,15 +230,15 @@ async fn a_writer_that_does_not_let_go_is_told_after_five_seconds_and_an_old_upl
     let created = answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await;
     let path = path_of(&created, &app);
     answered(patch(alice.actor.request(Method::PATCH, &path), 0, "abc")).await;
-    // A writer on another instance that hangs for good.
+    // A writer on another instance that hangs forever.
     let foreign =
-        "update ferrobase.resumable_uploads set writer = gen_random_uuid(), writer_until = now() + interval '1 hour'";
+        "update _supavisor.resumable_uploads set writer = gen_random_uuid(), writer_until = now() + interval '1 hour'";
     app.owner.execute(foreign, &[]).await.expect("a lease");
     let since = Instant::now();
     let refused = send(patch(alice.actor.request(Method::PATCH, &path), 3, "def")).await;
     assert_eq!((refused.status, &refused.body), (503, &json!("acquiring lock timeout")));
     assert!((4..8).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
-    let old = "update ferrobase.resumable_uploads set writer_until = now(), expires_at = now() - interval '1 s'";
+    let old = "update _supavisor.resumable_uploads set writer_until = now(), expires_at = now() - interval '1 s'";
     app.owner.execute(old, &[]).await.expect("an old upload");
     assert_eq!(send(tus(alice.actor.request(Method::HEAD, &path))).await.status, 410);
     assert_eq!(sweep::end_expired(&app.storage).await.expect("the round"), 1);
@@ -249,7 +249,7 @@ async fn a_writer_that_does_not_let_go_is_told_after_five_seconds_and_an_old_upl
 }
 
 #[actix_web::test]
-async fn an_upload_whose_last_step_meets_a_lock_keeps_its_bytes_and_is_done_when_asked_again() {
+async fn an_upload_whose_completion_hits_a_lock_is_completed_on_retry() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -272,7 +272,7 @@ async fn an_upload_whose_last_step_meets_a_lock_keeps_its_bytes_and_is_done_when
     };
     let head = async |path: &str| answered(tus(alice.actor.request(Method::HEAD, path))).await;
 
-    // A lock that somebody else holds for too long.
+    // A lock that another session holds for too long.
     refuse("55P03").await;
     let key = format!("{}/kept.txt", alice.id);
     let path = begin(&key).await;
@@ -284,7 +284,7 @@ async fn an_upload_whose_last_step_meets_a_lock_keeps_its_bytes_and_is_done_when
     assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
     assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "hello world");
 
-    // Writing requests repeat `x-upsert`, others need not: the upload may still overwrite.
+    // Only writing requests must repeat `x-upsert`. Others may omit it, and the upload may still overwrite.
     let again = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "11").header("x-upsert", "true");
     let path = path_of(&answered(again.header("upload-metadata", metadata(&key, "text/plain"))).await, &app);
     refuse("55P03").await;
@@ -295,7 +295,7 @@ async fn an_upload_whose_last_step_meets_a_lock_keeps_its_bytes_and_is_done_when
     assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
     assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "HELLO WORLD");
 
-    // A refusal stays one.
+    // A refusal is final.
     refuse("PT422").await;
     let path = begin(&format!("{}/refused.txt", alice.id)).await;
     assert_eq!(whole(&path).await, 422);
@@ -303,7 +303,7 @@ async fn an_upload_whose_last_step_meets_a_lock_keeps_its_bytes_and_is_done_when
 }
 
 #[actix_web::test]
-async fn an_upload_ends_in_the_transaction_that_writes_its_object() {
+async fn an_upload_is_finished_in_its_objects_transaction() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -311,7 +311,7 @@ async fn an_upload_ends_in_the_transaction_that_writes_its_object() {
         .batch_execute(
             "create function public.refuse() returns trigger language plpgsql as $$ begin
                raise exception 'not now' using errcode = '55P03'; end $$;
-             create trigger refuse before update on ferrobase.resumable_uploads
+             create trigger refuse before update on _supavisor.resumable_uploads
                for each row when (new.finished_at is not null) execute function public.refuse()",
         )
         .await
@@ -323,11 +323,11 @@ async fn an_upload_ends_in_the_transaction_that_writes_its_object() {
     let object = format!("/storage/v1/object/private/{key}");
     assert_eq!(alice.actor.get(&object).await.body["message"], "Object not found");
 
-    // Without `x-upsert`: an object of its own would be in its way.
-    app.owner.batch_execute("drop trigger refuse on ferrobase.resumable_uploads").await.expect("gone");
+    // Without `x-upsert`: an object that the failed attempt had left would be in the way.
+    app.owner.batch_execute("drop trigger refuse on _supavisor.resumable_uploads").await.expect("gone");
     let done = answered(tus(alice.actor.request(Method::HEAD, &path))).await;
     assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
     assert_eq!(alice.actor.get(&object).await.body, "hello world");
-    let parts = "select count(*) from ferrobase.resumable_parts";
+    let parts = "select count(*) from _supavisor.resumable_parts";
     assert_eq!(app.owner.query_one(parts, &[]).await.expect("count").get::<_, i64>(0), 0);
 }

@@ -1,10 +1,10 @@
-//! `/storage/v1` as the reference answers it: buckets, copies, moves, listings, reads.
+//! `/storage/v1` compared with the reference: buckets, copies, moves, listings, reads.
 
 use crate::support::{Actor, Reply, TestApp, send};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Objects in `private` belong to the user whose id is their first folder; `open` is public without an owner.
+/// Objects in `private` belong to the user whose id is their first folder. `open` is public and has no owner.
 const SCHEMA: &str = "
     insert into storage.buckets (id, name, public) values ('private', 'private', false), ('open', 'open', true);
     insert into storage.buckets (id, name, file_size_limit, allowed_mime_types) values ('small', 'small', 3, array['text/*']);
@@ -28,7 +28,7 @@ fn refusal(reply: &Reply) -> (u16, &str, &str, &str, &str) {
 }
 
 #[actix_web::test]
-async fn buckets_are_made_shown_changed_and_removed() {
+async fn buckets_are_created_listed_changed_and_removed() {
     let app = TestApp::start().await;
     let service = app.service();
     let made = post(&service, "bucket", json!({ "name": "b1", "public": "true", "file_size_limit": "20MB" })).await;
@@ -82,7 +82,7 @@ async fn buckets_are_made_shown_changed_and_removed() {
 }
 
 #[actix_web::test]
-async fn a_bucket_that_makes_no_sense_is_refused_in_the_references_words() {
+async fn invalid_buckets_get_the_references_errors() {
     let app = TestApp::start().await;
     let service = app.service();
     let invalid = |message| (400, "400", "Error", "InvalidRequest", message);
@@ -147,7 +147,7 @@ async fn buckets_obey_row_level_security() {
 }
 
 #[actix_web::test]
-async fn copies_and_moves_take_the_bytes_along_within_and_across_buckets() {
+async fn copies_and_moves_work_within_and_across_buckets() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;
@@ -192,7 +192,7 @@ async fn copies_and_moves_take_the_bytes_along_within_and_across_buckets() {
     across["destinationBucket"] = json!("small");
     assert_eq!(post(&alice.actor, "object/move", across).await.status, 200);
     assert_eq!(alice.actor.get(&format!("/storage/v1/object/small/{}", at("there.txt"))).await.body, "abc");
-    // The rules of the bucket hold for what comes from another one.
+    // The destination bucket's restrictions apply to copies too.
     upload(&alice.actor, &format!("private/{}", at("long.txt")), "text/plain", "long").await;
     let mut across = ask("long.txt", "long.txt");
     across["destinationBucket"] = json!("small");
@@ -206,9 +206,9 @@ async fn copies_and_moves_take_the_bytes_along_within_and_across_buckets() {
     assert_eq!(refusal(&invalid), (400, "400", "Error", "InvalidRequest", missing));
 }
 
-/// Found: deleting an unseen object said `Access denied`, one that is not there `Object not found`.
+/// Regression: deleting a hidden object said `Access denied`, and a missing one `Object not found`.
 #[actix_web::test]
-async fn who_may_not_see_an_object_learns_nothing_of_it() {
+async fn hidden_objects_are_indistinguishable_from_missing_ones() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
@@ -232,14 +232,14 @@ async fn who_may_not_see_an_object_learns_nothing_of_it() {
 }
 
 #[actix_web::test]
-async fn pages_of_a_listing_join_without_gap_whatever_the_order() {
+async fn pages_of_a_listing_have_no_gaps_in_any_order() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let service = app.service();
     for name in ["a/1", "a/2", "a.txt", "b", "c/d/e", "c/d/f", "c0", "B"] {
         upload(&service, &format!("open/x/{name}"), "text/plain", "x").await;
     }
-    // An object and a folder of one name are two entries.
+    // An object and a folder with the same name are two entries.
     upload(&service, "open/x/a", "text/plain", "x").await;
     let expected = |delimited: bool| -> Vec<&'static str> {
         match delimited {
@@ -295,7 +295,7 @@ async fn pages_of_a_listing_join_without_gap_whatever_the_order() {
     }
     assert_eq!(times.len(), 9);
     assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
-    // An object whose name ends as a folder's does keeps its name in every order.
+    // An object whose name ends like a folder's keeps its name in every sort order.
     upload(&service, "open/y/z/", "text/plain", "x").await;
     for column in ["name", "created_at"] {
         let ask = json!({ "prefix": "y/z/", "with_delimiter": true, "sortBy": { "column": column } });
@@ -330,14 +330,14 @@ async fn the_older_listing_is_relative_to_its_prefix_and_ignores_case() {
     assert_eq!(names(descending).await, ["zz", "One.txt", "deep/"]);
     let by_time = json!({ "prefix": "docs", "sortBy": { "column": "created_at" } });
     assert_eq!(names(by_time).await, ["deep/", "One.txt", "zz"]);
-    // One folder, written as in the first of its names.
+    // One folder, spelled as in the first of its names.
     assert_eq!(names(json!({ "prefix": "" })).await, ["docs/", "other"]);
     let refused = post(&service, "object/list/open", json!({ "prefix": "", "sortBy": { "order": "asc" } })).await;
     assert_eq!(refused.body["message"], "body/sortBy must have required property 'column'");
 }
 
 #[actix_web::test]
-async fn reads_obey_conditions_ranges_and_download_names() {
+async fn reads_honour_conditions_ranges_and_download_names() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let service = app.service();
@@ -386,9 +386,9 @@ async fn reads_obey_conditions_ranges_and_download_names() {
     assert_eq!(hidden.body["code"], "NoSuchBucket");
 }
 
-/// Found: both answered 500.
+/// Regression: both answered 500.
 #[actix_web::test]
-async fn names_that_cannot_be_are_refused_and_never_a_fault() {
+async fn impossible_names_are_refused_and_never_cause_a_500() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let service = app.service();
@@ -423,7 +423,7 @@ async fn names_that_cannot_be_are_refused_and_never_a_fault() {
 }
 
 #[actix_web::test]
-async fn many_signed_urls_come_from_one_look() {
+async fn many_urls_are_signed_with_one_query() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
     let alice = app.user("alice@test.example").await;

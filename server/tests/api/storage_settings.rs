@@ -1,4 +1,4 @@
-//! `/storage/v1`: what settings change, what policies may ask of a request, and how the database's refusals look.
+//! `/storage/v1`: effects of settings, request settings for policies, and rendering of database errors.
 
 use crate::support::{Actor, Reply, TestApp, send};
 use base64::Engine as _;
@@ -76,7 +76,7 @@ async fn limits_are_settings() {
 }
 
 #[actix_web::test]
-async fn fields_come_before_the_file_and_say_what_it_is() {
+async fn form_fields_before_the_file_are_its_metadata() {
     let app = TestApp::start().await;
     let service = app.service();
     assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);
@@ -93,7 +93,7 @@ async fn fields_come_before_the_file_and_say_what_it_is() {
     let known = info().await;
     assert_eq!((&known["metadata"], &known["content_type"]), (&json!({ "a": 1 }), &json!("text/markdown")));
     assert_eq!(known["cache_control"], "no-cache");
-    // Invalid JSON is ignored, and fields after the file are not read.
+    // Invalid JSON is ignored, and so are fields after the file.
     let late = [field("metadata", "{a"), file.to_owned(), field("cacheControl", "9")].concat();
     assert_eq!(sent(late).await.status, 200);
     let known = info().await;
@@ -104,7 +104,7 @@ async fn fields_come_before_the_file_and_say_what_it_is() {
     let none = sent(field("cacheControl", "9")).await;
     assert_eq!(refusal(&none), (400, "400", "InvalidRequest", "InvalidRequest", "No content provided"));
 
-    // A raw body says the same in headers, and its token may come without a scheme.
+    // A raw body has the same metadata in headers, and its token may have no scheme.
     let raw = app.plain(Method::POST, "/storage/v1/object/b/raw").header("authorization", &app.service_key);
     let raw = raw.header("x-metadata", STANDARD.encode("{\"b\":[2]}")).header("cache-control", "private");
     assert_eq!(send(raw.header("apikey", &app.anon_key).body("{}")).await.status, 200);
@@ -116,7 +116,7 @@ async fn fields_come_before_the_file_and_say_what_it_is() {
 }
 
 #[actix_web::test]
-async fn the_databases_refusals_have_the_references_names() {
+async fn database_errors_have_the_references_codes() {
     let app = TestApp::start().await;
     let service = app.service();
     assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);
@@ -156,7 +156,7 @@ async fn the_databases_refusals_have_the_references_names() {
     }
     assert_eq!(sweep::sweep(&app.storage, Duration::ZERO).await.expect("a sweep"), 0, "no file without a row");
 
-    // A bucket that a multipart upload still names; a file that is gone behind its row.
+    // A bucket that a multipart upload still refers to, and a row whose file is missing.
     let pending = "insert into storage.s3_multipart_uploads (id, upload_signature, bucket_id, key, version)
                    values ('u', '', 'b', 'k', 'v')";
     app.owner.batch_execute(pending).await.expect("an upload");
@@ -171,9 +171,9 @@ async fn the_databases_refusals_have_the_references_names() {
     assert_eq!(lost.header("cache-control"), "no-store");
 }
 
-/// Each request tells policies its operation, which they return in their refusal here.
+/// Here the policies put the request's operation into their error.
 #[actix_web::test]
-async fn policies_may_ask_which_operation_it_is() {
+async fn policies_can_read_the_operation() {
     let app = TestApp::start().await;
     app.owner
         .batch_execute(
@@ -222,7 +222,7 @@ async fn policies_may_ask_which_operation_it_is() {
         let told = format!("{operation} {method} me authenticated {token}");
         assert_eq!(refusal(&reply), (400, "418", "Error", "InvalidRequest", told.as_str()), "{method} {path}");
     }
-    // The answer to HEAD has no room for words.
+    // The answer to HEAD has no body for the message.
     app.owner
         .batch_execute(
             "create policy heads on storage.objects for select to anon
@@ -257,7 +257,7 @@ async fn small_routes_answer_as_the_reference_does() {
     let alice = app.user("alice@test.example").await;
     let refused = alice.actor.delete("/storage/v1/cdn").await;
     assert_eq!(refusal(&refused), (403, "403", "Unauthorized", "AccessDenied", "Access denied: Invalid role"));
-    // What is not JSON, or too long, is told as the reference's framework tells it.
+    // Invalid or oversized JSON gets the errors of the reference's framework.
     let service = app.service();
     let ask = |kind: &'static str, body: Vec<u8>| {
         send(service.request(Method::POST, "/storage/v1/bucket").header("content-type", kind).body(body))
@@ -282,7 +282,7 @@ async fn small_routes_answer_as_the_reference_does() {
     let nowhere = app.service().get("/storage/v1/bucket/a/b/c").await;
     assert_eq!((nowhere.status, &nowhere.body["error"]), (404, &json!("Not Found")));
 
-    // What is no object is spread into one, as the reference does.
+    // A value that is not an object is spread into one, as in the reference.
     app.owner.batch_execute("insert into storage.buckets (id, name) values ('m', 'm')").await.expect("a bucket");
     for (metadata, kept) in
         [("[1,2]", json!({ "0": 1, "1": 2 })), ("\"ab\"", json!({ "0": "a", "1": "b" })), ("5", json!({}))]
@@ -291,13 +291,13 @@ async fn small_routes_answer_as_the_reference_does() {
         assert_eq!(send(request.header("x-metadata", STANDARD.encode(metadata))).await.status, 200);
         assert_eq!(app.service().get("/storage/v1/object/info/m/x").await.body["metadata"], kept, "{metadata}");
     }
-    // A key may be written like the beginning of a route.
+    // A key may look like the beginning of a route.
     let strange = "m/object/info/authenticated/m/x";
     assert_eq!(upload(&app.service(), strange, "xyz").await.status, 200);
     let info = app.service().get(&format!("/storage/v1/object/info/{strange}")).await;
     assert_eq!((&info.body["name"], &info.body["size"]), (&json!("object/info/authenticated/m/x"), &json!(3)));
 
-    // A link says until when it holds instead of how long it may be kept.
+    // The cache lifetime of a link's answer ends when the link expires.
     app.owner.batch_execute("insert into storage.buckets (id, name) values ('b', 'b')").await.expect("a bucket");
     assert_eq!(upload(&app.service(), "b/x", "x").await.status, 200);
     let sign = async |seconds: i64| {
@@ -315,7 +315,7 @@ async fn small_routes_answer_as_the_reference_does() {
 
 /// Clients that only use GET and POST, behind a proxy that terminates TLS.
 #[actix_web::test]
-async fn resumable_uploads_take_another_method_for_the_one_that_is_named() {
+async fn resumable_uploads_support_method_override() {
     let app = TestApp::start().await;
     let service = app.service();
     assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);

@@ -1,5 +1,5 @@
-//! Files in an S3-compatible server instead of a folder. The store is another server of ours, or the one that
-//! `TEST_S3_ENDPOINT` names (`just test-tools versitygw`).
+//! Files in an S3-compatible server instead of a folder. The store is another server of ours, or the one at
+//! `TEST_S3_ENDPOINT` (`just test-tools versitygw`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +18,9 @@ const KEYS: [(&str, &str); 2] = [
     ("AWS_SECRET_ACCESS_KEY", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"),
 ];
 
-/// A store and the settings of servers that keep their files there.
+/// A store, and the settings for servers that keep their files in it.
 struct Store {
-    /// Our own; none where another one was named.
+    /// Our own store server; `None` if an external one is configured.
     _server: Option<TestApp>,
     endpoint: String,
     tenant: String,
@@ -40,7 +40,7 @@ impl Store {
         Self { _server: Some(server), endpoint, tenant, client_timeout: "5000" }
     }
 
-    /// A server that keeps its files here, as reached at `endpoint`.
+    /// A server that keeps its files here and reaches the store at `endpoint`.
     async fn app_at(&self, endpoint: &str) -> TestApp {
         self.app_with(endpoint, &[]).await
     }
@@ -96,10 +96,10 @@ async fn orphans(app: &TestApp) -> usize {
 }
 
 #[actix_web::test]
-async fn every_operation_works_and_leaves_one_file_for_each_row() {
+async fn every_operation_works_and_leaves_one_file_per_row() {
     let store = Store::start().await;
     let app = store.app().await;
-    // Short, spooled, exactly one part, several parts, and a key that has an empty segment.
+    // Short, spooled, exactly one part, several parts, and a key with an empty segment.
     for (key, length) in [
         ("empty", 0),
         ("a/short.txt", 11),
@@ -132,7 +132,7 @@ async fn every_operation_works_and_leaves_one_file_for_each_row() {
     assert_eq!(get(&app, "docs", "a/short.txt").await.expect("the new one"), b"replaced");
     assert_eq!(orphans(&app).await, 0, "what was replaced or moved is gone from the store");
 
-    // A row that goes without its file leaves an orphan; removal of many goes in one request.
+    // Deleting a row directly leaves an orphaned file; many removals are one request.
     app.owner
         .batch_execute("set storage.allow_delete_query = 'true'; delete from storage.objects where name = 'one part'")
         .await
@@ -146,7 +146,7 @@ async fn every_operation_works_and_leaves_one_file_for_each_row() {
 }
 
 #[actix_web::test]
-async fn the_sweep_leaves_alone_what_is_being_uploaded_in_parts() {
+async fn the_sweep_keeps_multipart_uploads_in_progress() {
     let store = Store::start().await;
     let app = store.app().await;
     let body = bytes(12 << 20);
@@ -163,7 +163,7 @@ async fn the_sweep_leaves_alone_what_is_being_uploaded_in_parts() {
         .header("content-type", "application/octet-stream")
         .body(reqwest::Body::wrap_stream(stream));
     let upload = tokio::spawn(send(upload));
-    // Parts are on their way once the store has some.
+    // Parts are being uploaded once the store has some.
     let server = store._server.as_ref();
     let begun = async || match server {
         Some(server) => {
@@ -184,11 +184,11 @@ async fn the_sweep_leaves_alone_what_is_being_uploaded_in_parts() {
 }
 
 #[actix_web::test]
-async fn resumable_uploads_of_short_and_long_pieces_become_one_file() {
+async fn resumable_uploads_with_short_and_long_parts_are_joined() {
     let store = Store::start().await;
     let app = store.app().await;
     let body = bytes((11 << 20) + 5);
-    // Six MiB are copied by the store, what is shorter goes through us.
+    // Parts of 6 MiB are copied by the store; shorter ones pass through this server.
     for (key, piece) in [("long", 6 << 20), ("short", 1 << 20), ("mixed", 4 << 20)] {
         use base64::Engine as _;
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -216,7 +216,7 @@ async fn resumable_uploads_of_short_and_long_pieces_become_one_file() {
 }
 
 #[actix_web::test]
-async fn a_store_that_hangs_is_told_within_limits_and_nothing_else_waits() {
+async fn a_hanging_store_times_out_and_blocks_nothing_else() {
     let mut store = Store::start().await;
     store.client_timeout = "700";
     let valve = Valve::before(&store.endpoint).await;
@@ -230,7 +230,7 @@ async fn a_store_that_hangs_is_told_within_limits_and_nothing_else_waits() {
     }
     let read = app.service().get("/storage/v1/object/docs/there").await;
     assert_eq!((read.status, read.header("retry-after")), (503, "1"));
-    // The rows are ours, and so is their answer.
+    // Rows are in the database, so metadata is still available.
     let info = app.service().get("/storage/v1/object/info/docs/there").await;
     assert_eq!(info.body["size"], 1000);
     let listed = app.service().post("/storage/v1/object/list/docs", json!({ "prefix": "" })).await;
@@ -241,7 +241,7 @@ async fn a_store_that_hangs_is_told_within_limits_and_nothing_else_waits() {
 }
 
 #[actix_web::test]
-async fn a_download_that_the_store_cuts_off_goes_on_where_it_was_and_one_that_it_always_cuts_is_no_whole_file() {
+async fn interrupted_store_downloads_resume_and_never_look_complete() {
     let store = Store::start().await;
     let cutter = Cutter::before(&store.endpoint).await;
     let app = store.app_at(&cutter.url).await;
@@ -251,7 +251,7 @@ async fn a_download_that_the_store_cuts_off_goes_on_where_it_was_and_one_that_it
     assert!(get(&app, "docs", "x").await.expect("the whole") == body);
     cutter.cut(usize::MAX);
     assert!(get(&app, "docs", "x").await.is_err(), "it must not end as if it were whole");
-    // An upload that is cut off leaves no row.
+    // An interrupted upload leaves no row.
     let refused = put(&app, "y", bytes(8 << 20)).await;
     assert_eq!((refused.0, refused.1["statusCode"].as_str()), (503, Some("503")), "{}", refused.1);
     cutter.cut(0);
@@ -260,7 +260,7 @@ async fn a_download_that_the_store_cuts_off_goes_on_where_it_was_and_one_that_it
 }
 
 #[actix_web::test]
-async fn a_store_that_cannot_be_reached_or_refuses_is_named_in_settings_and_answers() {
+async fn store_errors_are_reported_at_startup_and_in_answers() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address");
     let store =
         Store { _server: None, endpoint: format!("http://{closed}"), tenant: "t".to_owned(), client_timeout: "500" };
@@ -277,13 +277,13 @@ async fn a_store_that_cannot_be_reached_or_refuses_is_named_in_settings_and_answ
     assert!(wrong.contains("STORAGE_BACKEND must be file or s3"), "{wrong}");
 }
 
-/// Found: two that did not read what they asked for had all connections to the store.
+/// Regression: two clients that did not read their downloads held all connections to the store.
 #[actix_web::test]
-async fn one_client_that_does_not_read_leaves_connections_to_others() {
+async fn a_client_that_does_not_read_leaves_connections_for_others() {
     let store = Store::start().await;
     let settings = [("STORAGE_S3_MAX_SOCKETS", "2"), ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1")];
     let app = store.app_with(&store.endpoint, &settings).await;
-    // More than sockets and buffers on the way take.
+    // Larger than the socket and stream buffers on the way.
     assert_eq!(put(&app, "large", bytes(40 << 20)).await.0, 200);
     assert_eq!(put(&app, "small", b"small".to_vec()).await.0, 200);
     let mut holding = Vec::new();
@@ -292,7 +292,7 @@ async fn one_client_that_does_not_read_leaves_connections_to_others() {
         let head =
             "GET /storage/v1/object/public/docs/large HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n";
         connection.write_all(head.as_bytes()).await.expect("sent");
-        // The first has its answer, and so a connection to the store, before the others ask.
+        // The first client has its answer, and so a connection to the store, before the others ask.
         if holding.is_empty() {
             let mut answer = [0; 15];
             connection.read_exact(&mut answer).await.expect("an answer");
@@ -308,7 +308,7 @@ async fn one_client_that_does_not_read_leaves_connections_to_others() {
     }
 }
 
-/// What `pg_dump --data-only` writes of these tables.
+/// The output of `pg_dump --data-only` for these tables.
 async fn dump(client: &tokio_postgres::Client, tables: &[&str]) -> String {
     let mut text = String::from("SET session_replication_role = replica;\n");
     for table in tables {
@@ -323,9 +323,9 @@ async fn dump(client: &tokio_postgres::Client, tables: &[&str]) -> String {
     text
 }
 
-/// A project whose files are in an S3 store moves with a dump of its database alone: the files stay where they are.
+/// A project whose files are in an S3 store moves with just a dump of its database, because the files stay in place.
 #[actix_web::test]
-async fn a_projects_dump_finds_its_files_in_the_store_again() {
+async fn a_restored_dump_finds_its_files_in_the_store() {
     let store = Store::start().await;
     let app = store.app().await;
     let alice = app.user("alice@test.example").await;
@@ -345,7 +345,7 @@ async fn a_projects_dump_finds_its_files_in_the_store_again() {
         json!({ "bucketId": "docs", "sourceKey": "several", "destinationBucket": "more", "destinationKey": "s" });
     assert_eq!(app.service().post("/storage/v1/object/move", moved).await.status, 200);
     assert_eq!(app.service().delete("/storage/v1/object/docs/removed").await.status, 200);
-    // A project of Supabase left this one there: tenant, bucket, name, version.
+    // A file in Supabase's layout: tenant, bucket, name, version.
     let version = uuid::Uuid::new_v4();
     if let Some(server) = &store._server {
         let place = format!("/storage/v1/object/files/{}/docs/hosted/by them.txt/{version}", store.tenant);
@@ -365,7 +365,7 @@ async fn a_projects_dump_finds_its_files_in_the_store_again() {
     drop(app);
 
     let app = store.empty_app(&store.endpoint, &[]).await;
-    // The application's own come with the dump.
+    // The application's own rows come with the dump.
     let none = "set storage.allow_delete_query = 'true'; delete from storage.buckets; reset all";
     app.owner.batch_execute(none).await.expect("no buckets");
     crate::support::dump::restore(&app.owner, &text).await;
@@ -388,7 +388,7 @@ async fn a_projects_dump_finds_its_files_in_the_store_again() {
         assert_eq!(get(&app, "docs", "hosted/by them.txt").await.expect("theirs"), b"theirs");
     }
     assert_eq!(orphans(&app).await, 0, "every file is a row's");
-    // It goes on with what it has.
+    // The copy continues to work with them.
     let route = json!({ "bucketId": "more", "sourceKey": "s", "destinationBucket": "docs", "destinationKey": "again" });
     assert_eq!(app.service().post("/storage/v1/object/copy", route).await.status, 200);
     assert_eq!(app.service().delete("/storage/v1/object/more/s").await.status, 200);
@@ -396,14 +396,14 @@ async fn a_projects_dump_finds_its_files_in_the_store_again() {
     assert_eq!(orphans(&app).await, 0);
 }
 
-/// A way to the store that ends connections in the middle of what they carry.
+/// A proxy to the store that can cut connections in mid-transfer.
 struct Cutter {
     url: String,
-    /// Connections that are still to be cut off.
+    /// Number of connections to cut.
     cuts: Arc<AtomicUsize>,
 }
 
-/// A connection that is cut off carries as many bytes either way.
+/// Bytes that a connection to be cut transfers in either direction.
 const CARRIES: usize = 1 << 20;
 
 impl Cutter {

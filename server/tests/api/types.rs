@@ -1,12 +1,12 @@
-//! The web app's types are those of the schema.
+//! The web app's types match the schema.
 
 use ferrobase::cli::types::{FormArgs, typescript};
 
 use crate::support::TestApp;
 
-/// `just types` writes the file anew.
+/// `just types` regenerates the file.
 #[actix_web::test]
-async fn the_web_apps_database_types_are_those_of_the_schema() {
+async fn the_web_apps_database_types_match_the_schema() {
     let app = TestApp::start().await;
     let wanted = FormArgs::default().of(vec!["public".to_owned()]);
     let made = typescript(&app.owner_url, &wanted).await.expect("types");

@@ -1,4 +1,4 @@
-//! Files that are longer than all request bodies in memory may be together: they are written as they come.
+//! Files larger than the memory budget of all request bodies, which are written as they arrive.
 
 use reqwest::Method;
 use serde_json::json;
@@ -7,12 +7,12 @@ use tokio::io::AsyncWriteExt as _;
 use crate::support::valve::until;
 use crate::support::{TestApp, send};
 
-/// A body of this length fits into no budget of [`SETTINGS`].
+/// A body of this length exceeds the budget in [`SETTINGS`].
 const LENGTH: usize = 12 << 20;
 const SETTINGS: [(&str, &str); 1] = [("FERROBASE_BODIES_MB", "4")];
 
 #[actix_web::test]
-async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
+async fn an_upload_may_exceed_the_memory_budget() {
     let app = TestApp::with_settings(&SETTINGS).await;
     let service = app.service();
     assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "long" })).await.status, 200);
@@ -60,7 +60,7 @@ async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
         upload.write_all(head.as_bytes()).await.expect("sent");
         holding.push(upload);
     }
-    // They have their share once a fourth finds no room.
+    // They hold their share once a fourth finds no room.
     let waits = || async {
         let fourth = service.request(Method::PUT, "/storage/v1/object/long/fourth").body(vec![b'a'; 1 << 20]);
         fourth.timeout(std::time::Duration::from_millis(300)).send().await.is_err()
@@ -78,9 +78,10 @@ async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
     assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "what is gathered has its limit");
 }
 
-/// Found: a form whose fields came slowly had its share before anybody asked who sent it, and one client could have all of it.
+/// Regression: a form with slow fields reserved its share before its sender was authorized, and one client could take
+/// all of it.
 #[actix_web::test]
-async fn one_who_sends_slowly_keeps_nobody_else_out() {
+async fn a_slow_sender_does_not_block_others() {
     let settings = [SETTINGS[0], ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1")];
     let app = TestApp::with_settings(&settings).await;
     let service = app.service();
@@ -101,7 +102,7 @@ async fn one_who_sends_slowly_keeps_nobody_else_out() {
         let reply = send(upload.body(vec![b'a'; 1 << 20])).await;
         assert_eq!(reply.status, 200, "{name}: {}", reply.body);
     };
-    // Nobody permitted these: no policy lets anon upload.
+    // These are not permitted: no policy lets anon upload.
     let field = "--X\r\nContent-Disposition: form-data; name=\"cacheControl\"\r\n\r\n36";
     let mut holding = Vec::new();
     for number in 0..8 {
@@ -111,7 +112,7 @@ async fn one_who_sends_slowly_keeps_nobody_else_out() {
     for name in ["first", "second", "third"] {
         other(name).await;
     }
-    // These may upload, and are one client.
+    // These are permitted, but belong to one client.
     for _ in 0..4 {
         holding.push(begin(&app.service_key, "198.51.100.1", "text/plain", "a").await);
     }
@@ -120,9 +121,9 @@ async fn one_who_sends_slowly_keeps_nobody_else_out() {
     }
 }
 
-/// The connection breaks while PostgreSQL commits. It is unknown whether there is a row, so the file stays.
+/// The connection breaks while PostgreSQL commits. It is unknown whether the row exists, so the file stays.
 #[actix_web::test]
-async fn an_upload_whose_commit_has_no_answer_keeps_its_file() {
+async fn an_upload_with_an_unknown_commit_outcome_keeps_its_file() {
     let (app, valve) = TestApp::behind_valve(&[]).await;
     assert_eq!(app.service().post("/storage/v1/bucket", json!({ "name": "papers" })).await.status, 200);
     app.owner

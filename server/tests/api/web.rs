@@ -3,7 +3,7 @@
 use crate::support::{TestApp, send};
 
 #[actix_web::test]
-async fn the_app_reads_its_public_key_and_nothing_secret_at_run_time() {
+async fn the_app_reads_its_public_key_but_no_secret_at_run_time() {
     let app = TestApp::start().await;
     let reply = send(app.plain(reqwest::Method::GET, "/app-config.json")).await;
     assert_eq!(reply.status, 200);

@@ -1,6 +1,6 @@
-//! SQL at every position of the REST grammar, and in the inputs of the other APIs. A payload that is run calls a function that
-//! leaves a mark no rollback undoes: the next number of a sequence. A payload that only breaks a statement is seen by
-//! PostgreSQL's words for that.
+//! SQL at every position of the REST grammar and in the inputs of the other APIs. A payload that is executed calls a
+//! function whose effect survives a rollback: it advances a sequence. A payload that only breaks a statement is
+//! detected by PostgreSQL's error messages.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::rngs::StdRng;
@@ -34,7 +34,7 @@ create policy attack on storage.objects for all to anon, authenticated using (bu
 alter publication supabase_realtime add table public.attack_stars;
 ";
 
-/// What ends a word, a text, a name or a statement, and goes on with SQL of its own.
+/// Ends a word, string, name or statement and continues with SQL.
 const PAYLOADS: [&str; 38] = [
     "'",
     "''",
@@ -80,7 +80,7 @@ fn escaped(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// A place in a request, and how a payload gets there.
+/// An input position in a request, and how a payload is put there.
 struct Position {
     name: &'static str,
     request: fn(&Actor<'_>, &str) -> RequestBuilder,
@@ -121,7 +121,7 @@ macro_rules! text_body {
     };
 }
 
-/// Every position of the grammar where a client's words go.
+/// Every position of the grammar that takes client input.
 const REST: &[Position] = &[
     get!("table", "/rest/v1/{}"),
     get!("function", "/rest/v1/rpc/{}"),
@@ -257,7 +257,7 @@ fn quoted_csv(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Inputs of the other APIs that end in statements.
+/// Inputs of the other APIs that end up in statements.
 const OTHERS: &[Position] = &[
     json_body!(
         "auth: sign-up, address",
@@ -419,7 +419,7 @@ async fn hits(app: &TestApp) -> i64 {
     app.owner.query_one(statement, &[]).await.expect("hits").get(0)
 }
 
-/// PostgreSQL's words for a statement that a payload broke.
+/// PostgreSQL's error messages for a statement that a payload broke.
 fn is_broken(reply: &Reply) -> bool {
     let text = reply.body.to_string();
     [
@@ -433,14 +433,14 @@ fn is_broken(reply: &Reply) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// The name of a type is not quoted, as at PostgREST: what is let through of it is a word, which may be a wrong one.
+/// Type names are not quoted, as in PostgREST. Only a word gets through, which may name no type.
 fn is_about_type(position: &str, reply: &Reply) -> bool {
     let message = reply.body["message"].as_str().unwrap_or_default();
     let near = message.split('"').nth(1).unwrap_or("'");
     position.contains("cast") && near.chars().all(|c| c.is_alphanumeric() || "_$ ".contains(c))
 }
 
-/// Asks again who was too busy to answer.
+/// Repeats requests that were refused because the server was busy.
 async fn patiently(request: impl Fn() -> RequestBuilder) -> Reply {
     for _ in 0..20 {
         let reply = send(request()).await;
@@ -452,7 +452,7 @@ async fn patiently(request: impl Fn() -> RequestBuilder) -> Reply {
     send(request()).await
 }
 
-/// Tries every `step`th payload at each position, another one first at each.
+/// Tries every `step`th payload at each position, starting with a different one at each.
 async fn attacked(
     app: &TestApp,
     actors: &[Actor<'_>],
@@ -504,7 +504,7 @@ fn all() -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn a_payload_that_is_run_is_seen() {
+async fn an_executed_payload_is_detected() {
     let app = app_under_attack().await;
     let naive = format!("select * from public.attack_stars where name = '{}'", PAYLOADS[8]);
     app.owner.simple_query(&naive).await.expect("it runs");
@@ -523,7 +523,7 @@ async fn nothing_is_injected_at_any_position_of_the_rest_grammar() {
     report(
         "SQL at the positions of the REST grammar",
         tried,
-        &format!("{} positions, nothing run, nothing broken", REST.len()),
+        &format!("{} positions, nothing executed, no statement broken", REST.len()),
     );
 }
 
@@ -535,7 +535,7 @@ async fn nothing_is_injected_into_the_other_apis() {
     // Some of these hash a password.
     let step = if setting("ATTACK_ROUNDS", 200) < 1000 { 6 } else { 1 };
     let mut tried = attacked(&app, &actors, OTHERS, &all(), step).await;
-    // Realtime: the names and filters of subscriptions.
+    // Realtime: names and filters of subscriptions.
     for payload in PAYLOADS.iter().copied().step_by(step) {
         let mut client = Client::open(&app).await;
         for change in [
@@ -551,7 +551,7 @@ async fn nothing_is_injected_into_the_other_apis() {
         }
         client.try_join(payload, json!({ "private": true }), None).await;
     }
-    // What was said about rows is asked of the database for each change.
+    // Realtime queries the database with the subscriptions' filters for each change.
     app.owner.batch_execute("insert into public.attack_stars (id, name) values (50, 'deneb')").await.expect("a change");
     let mut last = Client::open(&app).await;
     last.try_join("last", json!({ "private": true }), None).await;
@@ -559,13 +559,13 @@ async fn nothing_is_injected_into_the_other_apis() {
     report(
         "SQL in the inputs of auth, storage, realtime, functions",
         tried,
-        &format!("{} positions, nothing run, nothing broken", OTHERS.len() + 7),
+        &format!("{} positions, nothing executed, no statement broken", OTHERS.len() + 7),
     );
 }
 
-/// Payloads of payloads, at several positions of one request.
+/// Combined payloads at several positions of one request.
 #[actix_web::test]
-async fn nothing_is_injected_by_chance() {
+async fn random_combinations_inject_nothing() {
     let (seed, rounds) = (setting("ATTACK_SEED", 7), setting("ATTACK_ROUNDS", 200));
     let app = app_under_attack().await;
     let mut random = StdRng::seed_from_u64(seed);
@@ -592,5 +592,9 @@ async fn nothing_is_injected_by_chance() {
         );
     }
     assert_eq!(hits(&app).await, 0, "a payload was run");
-    report("payloads of payloads, by chance", rounds as usize, &format!("seed {seed}, nothing run, nothing broken"));
+    report(
+        "random combinations of payloads",
+        rounds as usize,
+        &format!("seed {seed}, nothing executed, no statement broken"),
+    );
 }

@@ -1,5 +1,5 @@
-//! The attack suite (`just attack`): what somebody tries who knows the API, the public keys and has an account, at every place
-//! where something can be said. `docs/reports/attack.md` is its report, `docs/asvs.md` says which requirement a case holds.
+//! The attack suite (`just attack`): attacks by somebody who knows the API and the public keys and has an account, on
+//! every input. `docs/reports/attack.md` is its report; `docs/asvs.md` lists which requirement each case covers.
 //!
 //! | file | what is tried |
 //! |---|---|
@@ -10,8 +10,9 @@
 //! | [`wire`] | raw sockets: smuggled requests, headers that lie, line breaks |
 //! | [`secrets`] | secrets planted in every place, and all that is logged |
 //!
-//! Further attacks are in `api::attacks`, `api::storage_attacks`, `realtime::hostile`, `rest_isolation` and `auth`.
-//! `ATTACK_SEED` changes what is drawn by chance, `ATTACK_ROUNDS` how often, `ATTACK_REPORT` names a file for the figures.
+//! More attacks are in `api::attacks`, `api::storage_attacks`, `realtime::hostile`, `rest_isolation` and `auth`.
+//! `ATTACK_SEED` changes the random choices, `ATTACK_ROUNDS` how many there are, `ATTACK_REPORT` names a file for the
+//! figures.
 
 mod injection;
 mod privacy;
@@ -24,12 +25,12 @@ mod world;
 
 use std::io::Write as _;
 
-/// A whole number from the environment.
+/// An integer from the environment.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A line of the report: what was tried, how often, and how it ended.
+/// A line of the report: what was tried, how often, and the outcome.
 pub fn report(what: &str, tried: usize, outcome: &str) {
     println!("| {what} | {tried} | {outcome} |");
     if let Ok(path) = std::env::var("ATTACK_REPORT") {
@@ -38,11 +39,13 @@ pub fn report(what: &str, tried: usize, outcome: &str) {
     }
 }
 
-/// `docs/asvs.md` names tests that there are.
+/// `docs/asvs.md` only names existing tests, and so do the guards that `just attack --prove` removes.
 #[test]
-fn every_test_that_a_requirement_names_exists() {
+fn every_test_named_by_a_requirement_exists() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("../docs/asvs.md")).expect("docs/asvs.md");
+    let read =
+        |path: &str| std::fs::read_to_string(root.join("..").join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let pages = [read("docs/asvs.md"), read("tools/mutants/guards.mjs")].concat();
     let mut sources = String::new();
     let mut folders = vec![root.join("tests")];
     while let Some(folder) = folders.pop() {
@@ -54,13 +57,24 @@ fn every_test_that_a_requirement_names_exists() {
             }
         }
     }
-    let name = regex::Regex::new(r"`((?:[a-z_0-9]+::)+)([a-z_0-9]+)`").expect("a pattern");
+    let name = regex::Regex::new(r#"[`"]((?:[a-z_0-9]+::)+)([a-z_0-9]+)[`"]"#).expect("a pattern");
     let mut found = 0;
-    for part in name.captures_iter(&page) {
+    for part in name.captures_iter(&pages) {
         let last = &part[2];
         let is_there = sources.contains(&format!("fn {last}(")) || sources.contains(&format!("mod {last};"));
-        assert!(is_there, "docs/asvs.md names `{}{last}`, which is no test", &part[1]);
+        assert!(is_there, "`{}{last}` is no test", &part[1]);
         found += 1;
     }
-    assert!(found > 60, "{found} names");
+    assert!(found > 100, "{found} names");
+    let proved = regex::Regex::new("proved by ((?:`[a-z0-9-]+`(?:, )?)+)").expect("a pattern");
+    let guards: Vec<&str> = proved
+        .captures_iter(&pages)
+        .filter_map(|part| part.get(1))
+        .flat_map(|names| names.as_str().split(", "))
+        .collect();
+    for guard in &guards {
+        let line = format!("name: \"{}\"", guard.trim_matches('`'));
+        assert!(pages.contains(&line), "{guard} is no guard of tools/mutants/guards.mjs");
+    }
+    assert!(guards.len() > 30, "{} guards", guards.len());
 }

@@ -1,5 +1,5 @@
-//! `docs/privacy.md` says where personal data is: every table of AidBridge and of the server stands in its map, and its statements
-//! for export and erasure do what they say.
+//! `docs/privacy.md` documents personal data: its map lists every table of AidBridge and of the server, and its
+//! statements for export and erasure work.
 
 use serde_json::Value;
 
@@ -13,14 +13,14 @@ fn page() -> String {
 }
 
 #[actix_web::test]
-async fn the_map_of_personal_data_has_every_table() {
+async fn the_map_of_personal_data_lists_every_table() {
     let app = TestApp::start().await;
     let tables = app
         .owner
         .query(
             "select n.nspname || '.' || c.relname, c.relkind = 'v' from pg_class c join pg_namespace n on n.oid = c.relnamespace
              where c.relkind in ('r', 'p', 'v') and not c.relispartition
-               and n.nspname in ('public', 'private', 'auth', 'ferrobase', 'storage', 'realtime', 'vault') order by 1",
+               and n.nspname in ('public', 'private', 'auth', '_supavisor', 'ferrobase', 'storage', 'realtime', 'vault') order by 1",
             &[],
         )
         .await
@@ -29,12 +29,13 @@ async fn the_map_of_personal_data_has_every_table() {
     let views: Vec<String> = tables.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
     let names: Vec<String> = tables.iter().map(|row| row.get(0)).collect();
     assert!(names.len() > 70, "{names:?}");
-    // A view holds nothing itself.
+    // Views store nothing themselves.
     let (views, tables): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| views.contains(name));
     let missing: Vec<_> = tables.iter().filter(|table| !page.contains(&format!("`{table}`"))).collect();
     assert!(missing.is_empty(), "tables that docs/privacy.md does not know: {missing:?}");
-    let named = regex::Regex::new(r"`((?:public|private|auth|ferrobase|storage|realtime|vault)\.[a-z0-9_]+)`")
-        .expect("a pattern");
+    let named =
+        regex::Regex::new(r"`((?:public|private|auth|_supavisor|ferrobase|storage|realtime|vault)\.[a-z0-9_]+)`")
+            .expect("a pattern");
     let map = page.split("## Data map").nth(1).and_then(|rest| rest.split("## Export").next()).expect("the map");
     for part in named.captures_iter(map) {
         let table = &part[1];
@@ -42,7 +43,7 @@ async fn the_map_of_personal_data_has_every_table() {
     }
 }
 
-/// The statements under a heading of the page, for this person.
+/// The statements below a heading of the page, for this person.
 fn statements(heading: &str) -> Vec<String> {
     let page = page();
     let part =
@@ -51,13 +52,13 @@ fn statements(heading: &str) -> Vec<String> {
     blocks.map(|block| block.replace("person@example.org", VICTIM_EMAIL)).collect()
 }
 
-/// Where rows name the victim, by any of these words.
+/// Where rows contain any of these words of the victim.
 async fn traces(app: &TestApp, words: &[&str]) -> Vec<String> {
     let tables = app
         .owner
         .query(
             "select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
-             where c.relkind = 'r' and n.nspname in ('public', 'private', 'auth', 'ferrobase', 'storage', 'realtime')",
+             where c.relkind = 'r' and n.nspname in ('public', 'private', 'auth', '_supavisor', 'ferrobase', 'storage', 'realtime')",
             &[],
         )
         .await
@@ -76,7 +77,7 @@ async fn traces(app: &TestApp, words: &[&str]) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn the_operators_statements_export_and_erase_a_person() {
+async fn the_documented_statements_export_and_erase_a_person() {
     let app = TestApp::with_settings(&ALL_ON).await;
     let _world = World::new(&app).await;
     let words = [
@@ -106,15 +107,15 @@ async fn the_operators_statements_export_and_erase_a_person() {
     for statement in statements("Erasure") {
         app.owner.batch_execute(&statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
     }
-    // The mail that says so is on its way; once it is delivered it is gone.
-    app.owner.batch_execute("delete from ferrobase.outbox; delete from ferrobase.inbox").await.expect("delivered");
-    // What the cast has marked of an organization's, and the list of who is a demo person.
-    let others = ["public.saved_replies", "public.budget_allocations", "ferrobase.seeded_users"];
+    // The mail that confirms the erasure is removed once it is delivered.
+    app.owner.batch_execute("delete from _supavisor.outbox; delete from _supavisor.inbox").await.expect("delivered");
+    // Rows of an organization that mention the demo people, and the list of seeded users.
+    let others = ["public.saved_replies", "public.budget_allocations", "_supavisor.seeded_users"];
     let left: Vec<String> = traces(&app, &words)
         .await
         .into_iter()
         .filter(|trace| !others.iter().any(|table| trace.starts_with(table)))
         .collect();
     assert!(left.is_empty(), "after erasure there is still:\n{}", left.join("\n"));
-    report("words of a person in every table after erasure", words.len(), "none left");
+    report("a person's data in every table after erasure", words.len(), "none left");
 }

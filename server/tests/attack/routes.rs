@@ -1,5 +1,5 @@
-//! Two accounts over every route: the stranger asks each with the victim's names in it, and hears and changes nothing of
-//! theirs. Which routes there are is read from the source, so that a new one without a case fails here.
+//! Two accounts on every route: an attacker requests each with the victim's ids, and neither learns nor changes
+//! anything of the victim's. Routes are read from the source, so a new one without a case fails here.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,26 +14,26 @@ use super::report;
 use super::world::{ALL_ON, FACTOR, IN_FILE, PASSKEY, VICTIM, VICTIM_EMAIL, World};
 use crate::support::{Actor, TestApp, send};
 
-/// How an attack on a route has to end.
+/// The required outcome of an attack on a route.
 #[derive(Clone, Copy, PartialEq)]
 pub enum End {
-    /// 400 to 499.
+    /// Status 400 to 499.
     Refused,
-    /// Whatever it says is the asker's own, or everybody's.
+    /// The answer contains only the attacker's own or public data.
     Harmless,
 }
 use End::{Harmless, Refused};
 
-/// A request, as text; `{…}` stands for what only the running test knows.
+/// A request as text. `{…}` is replaced by values that only the running test knows.
 pub struct Case {
-    /// As [`endpoints`] names it.
+    /// A name from [`endpoints`].
     pub endpoint: &'static str,
     pub method: &'static str,
     pub path: &'static str,
-    /// JSON where it begins with a brace.
+    /// JSON if it begins with a brace.
     pub body: &'static str,
     pub end: End,
-    /// Tables with the victim's rows that anybody may cause to change: who asks for a mail to an address does so.
+    /// Tables with rows of the victim that anybody may change, for instance by requesting a mail to an address.
     pub touches: &'static [&'static str],
 }
 
@@ -46,14 +46,14 @@ const fn asking(endpoint: &'static str, path: &'static str, body: &'static str) 
     Case { endpoint, method: "POST", path, body, end: Harmless, touches }
 }
 
-/// Every route, with what is tried at it. Storage's paths hold what is not to be had: another's file, and ways out of the store.
+/// Every route and the attacks on it. Storage paths name another user's file, or lead out of the store.
 pub const CASES: &[Case] = &[
     // The root.
     case("app GET /health", "GET", "/health", "", Harmless),
     case("app GET /app-config.json", "GET", "/app-config.json", "", Harmless),
     case("app POST RESET", "POST", "/ferrobase/v1/reset", "{}", Refused),
     case("sms POST /sms/v1/twilio", "POST", "/sms/v1/twilio", "From=%2B12075550142&Body=STOP", Refused),
-    // Functions and REST: what they hold is in `tables`.
+    // Functions and REST; `tables` covers their content.
     case("functions ANY /{name}", "POST", "/functions/v1/get-categories", "{\"nonprofit_id\":\"np-001\"}", Harmless),
     case("functions ANY /{name}", "POST", "/functions/v1/pg_sleep", "{}", Refused),
     case("functions ANY /{name}/{rest:.*}", "GET", "/functions/v1/..%2f..%2fauth%2fv1%2fadmin%2fusers", "", Refused),
@@ -257,7 +257,7 @@ pub const CASES: &[Case] = &[
     ),
     case("storage ANY /upload/resumable", "POST", "/storage/v1/upload/resumable", "tus", Refused),
     case("storage ANY /upload/resumable/", "POST", "/storage/v1/upload/resumable/", "tus", Refused),
-    // Who has an upload's address, which nobody can guess, hears how far it is.
+    // Whoever has an upload's unguessable URL can ask how far it is.
     case("storage ANY /upload/resumable/{id}", "HEAD", "/storage/v1/upload/resumable/{upload}", "tus", Harmless),
     case("storage ANY /upload/resumable/{id}", "PATCH", "/storage/v1/upload/resumable/{upload}", "tus", Refused),
     case("storage ANY /upload/resumable/{id}", "DELETE", "/storage/v1/upload/resumable/{upload}", "tus", Refused),
@@ -270,7 +270,7 @@ pub const CASES: &[Case] = &[
     case("storage GET /status", "GET", "/storage/v1/status", "", Harmless),
     case("storage GET /version", "GET", "/storage/v1/version", "", Harmless),
     case("storage GET /health", "GET", "/storage/v1/health", "", Harmless),
-    // Authentication: what anybody may ask.
+    // Authentication: public endpoints.
     case("auth discovery::health", "GET", "/auth/v1/health", "", Harmless),
     case("auth discovery::settings", "GET", "/auth/v1/settings", "", Harmless),
     case("auth discovery::jwks", "GET", "/auth/v1/.well-known/jwks.json", "", Harmless),
@@ -388,7 +388,7 @@ pub const CASES: &[Case] = &[
     ),
     case("auth oauth_server::list_grants", "GET", "/auth/v1/user/oauth/grants", "", Harmless),
     case("auth oauth_server::revoke_grant", "DELETE", "/auth/v1/user/oauth/grants?client_id={client}", "", Harmless),
-    // Administration, as no administrator.
+    // Administration without an administrator's key.
     case("auth admin::invite", "POST", "/auth/v1/invite", "{\"email\":\"x@elsewhere.example\"}", Refused),
     case("auth admin::list_users", "GET", "/auth/v1/admin/users", "", Refused),
     case("auth admin::create_user", "POST", "/auth/v1/admin/users", "{\"email\":\"x@elsewhere.example\"}", Refused),
@@ -448,24 +448,24 @@ pub const CASES: &[Case] = &[
     case("auth sso::show", "GET", "/auth/v1/admin/sso/providers/{victim}", "", Refused),
     case("auth sso::update", "PUT", "/auth/v1/admin/sso/providers/{victim}", "{}", Refused),
     case("auth sso::delete", "DELETE", "/auth/v1/admin/sso/providers/{victim}", "", Refused),
-    // Last: it ends the stranger's own sessions, and nobody else's.
+    // Last, because it ends the attacker's own sessions.
     Case {
         endpoint: "auth logout::logout",
         method: "POST",
         path: "/auth/v1/logout?scope=global",
         body: "",
         end: Harmless,
-        // What says how the stranger's own session came about names nobody.
+        // The authentication methods of the attacker's own session.
         touches: &["auth.mfa_amr_claims"],
     },
 ];
 
-/// Every route of the source: `room METHOD path`, in the authentication API `auth handler`.
+/// Every route in the source: `room METHOD path`, or `auth handler` for the auth API.
 pub fn endpoints() -> BTreeSet<String> {
     let source = |path: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        // The tests of a file are no routes.
+        // Unit tests contain no routes.
         text.split("#[cfg(test)]").next().unwrap_or_default().to_owned()
     };
     let mut found = BTreeSet::new();
@@ -519,7 +519,7 @@ pub fn endpoints() -> BTreeSet<String> {
     found
 }
 
-/// Handlers that stand for two routes, and one that has none of its own.
+/// Handlers that serve two routes, and one without a route of its own.
 const BESIDE: [&str; 2] = ["auth admin::show_user", "auth passkeys::list_as_admin"];
 
 #[test]
@@ -534,11 +534,11 @@ fn every_route_has_a_case() {
     assert!(found.len() > 110, "{} routes", found.len());
 }
 
-/// What stands for `{…}` in cases.
+/// Replacements for `{…}` in cases.
 pub struct Names(Vec<(&'static str, String)>);
 
 impl Names {
-    /// Makes what the cases name: a client of the OAuth server, an authorization and an upload of the victim's.
+    /// Creates what the cases refer to: an OAuth client, an authorization and an upload of the victim.
     pub async fn make(app: &TestApp, me: &str) -> Self {
         let signed_in = json!({ "email": VICTIM_EMAIL, "password": "aidbridge-demo1A" });
         let session = app.anon().post("/auth/v1/token?grant_type=password", signed_in).await;
@@ -557,14 +557,14 @@ impl Names {
         let authorization = asked.header("location").split("authorization_id=").nth(1).unwrap_or_default();
         let authorization = authorization.split('&').next().unwrap_or_default().to_owned();
         assert!(!authorization.is_empty(), "{asked:?}");
-        // It becomes the victim's when they look at it.
+        // It becomes the victim's when they view it.
         let seen = victim.get(&format!("/auth/v1/oauth/authorizations/{authorization}")).await;
         assert_eq!(seen.status, 200, "{}", seen.body);
         let begun = tus(app.service().request(Method::POST, "/storage/v1/upload/resumable"), "demo-req-001/half.pdf");
         let begun = send(begun).await;
         let upload = begun.header("location").rsplit('/').next().unwrap_or_default().to_owned();
         assert_eq!(begun.status, 201, "{begun:?}");
-        // A link that the stranger signed to a file of their own.
+        // A link that the attacker signed for their own file.
         let token = Self::own_link(app, &session.body).await;
         let identity = app
             .owner
@@ -587,7 +587,7 @@ impl Names {
         ])
     }
 
-    /// The token of a link to another file of the same bucket.
+    /// The token of a link to another file in the same bucket.
     async fn own_link(app: &TestApp, _session: &Value) -> String {
         let upload = app.service().request(Method::POST, "/storage/v1/object/request-documents/elsewhere/mine.pdf");
         send(upload.header("content-type", "application/pdf").body("%PDF-1.4 mine")).await;
@@ -613,7 +613,7 @@ fn tus(request: RequestBuilder, key: &str) -> RequestBuilder {
     request.header("tus-resumable", "1.0.0").header("upload-length", "100").header("upload-metadata", metadata)
 }
 
-/// The request of a case, as `actor`.
+/// Builds a case's request as `actor`.
 pub fn request(actor: &Actor<'_>, case: &Case, names: &Names) -> RequestBuilder {
     let method: Method = case.method.parse().expect("a method");
     let request = actor.request(method, &names.fill(case.path));
@@ -640,11 +640,11 @@ pub fn request(actor: &Actor<'_>, case: &Case, names: &Names) -> RequestBuilder 
 }
 
 #[actix_web::test]
-async fn no_route_tells_a_stranger_anything_or_lets_them_change_it() {
+async fn no_route_reveals_or_changes_anything_of_others() {
     let app = TestApp::with_settings(&ALL_ON).await;
     let mut world = World::new(&app).await;
     let names = Names::make(&app, &world.stranger.id).await;
-    // What the names needed is the victim's, too.
+    // What was created for the placeholders belongs to the victim too.
     world
         .nothing_changed(
             "making the names",
@@ -667,7 +667,7 @@ async fn no_route_tells_a_stranger_anything_or_lets_them_change_it() {
             if case.end == Refused {
                 assert!((400..500).contains(&reply.status), "{what}: {} {}", reply.status, reply.body);
             }
-            // Whose address was asked about is told again.
+            // Answers may repeat the address in the request.
             if case.touches.is_empty() {
                 world.tells_nothing(&what, &reply);
             } else {
@@ -678,8 +678,8 @@ async fn no_route_tells_a_stranger_anything_or_lets_them_change_it() {
             world.nothing_changed(&what, &touches).await;
         }
     }
-    // The victim's file is as it was, and so is the half of the other.
+    // The victim's file is unchanged, and so is the unfinished upload.
     let file = app.service().get("/storage/v1/object/request-documents/demo-req-001/letter.pdf").await;
     assert_eq!(file.body, IN_FILE);
-    report("routes, by a stranger and with the public key", world.tried, "nothing told, nothing changed");
+    report("routes, by another user and with the public key", world.tried, "nothing revealed, nothing changed");
 }

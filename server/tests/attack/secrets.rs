@@ -1,5 +1,5 @@
-//! Secrets planted in every place of a request to every route: header, cookie, query, body, path of a link. None may appear in
-//! any line that the process logs, at any level. (`auth::logs` follows the secrets of every flow of signing in.)
+//! Plants secrets in every part of a request to every route: header, cookie, query, body, and the path of a link. None
+//! may appear in the log at any level. (`auth::logs` follows the secrets of the sign-in flows.)
 
 use reqwest::Method;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::auth::tokens::signed;
 use crate::support::alone::alone;
 use crate::support::{TestApp, send};
 
-/// Long enough to be found nowhere by chance.
+/// Long enough not to occur by chance.
 struct Planted {
     name: &'static str,
     value: String,
@@ -30,8 +30,8 @@ fn planted(name: &'static str) -> Planted {
 }
 
 #[actix_web::test]
-async fn no_log_of_any_level_holds_what_was_planted_anywhere() {
-    if !alone("attack::secrets::no_log_of_any_level_holds_what_was_planted_anywhere") {
+async fn no_log_at_any_level_contains_a_planted_secret() {
+    if !alone("attack::secrets::no_log_at_any_level_contains_a_planted_secret") {
         return;
     }
     let log = log();
@@ -63,7 +63,7 @@ async fn no_log_of_any_level_holds_what_was_planted_anywhere() {
     .into_iter()
     .collect();
     let value = |name: &str| places.iter().find(|place| place.name == name).expect("planted").value.clone();
-    // A token that was signed by somebody else, whole: each of its parts is looked for.
+    // A complete token signed by somebody else; each of its parts is searched for.
     let foreign = signed(
         &json!({ "alg": "HS256" }),
         &json!({ "role": "service_role", "planted": value("token") }),
@@ -87,7 +87,7 @@ async fn no_log_of_any_level_holds_what_was_planted_anywhere() {
             actor.token = Some(bearer.clone());
             let built = request(&actor, case, &names).build().expect("a request");
             let (method, mut url, headers) = (built.method().clone(), built.url().clone(), built.headers().clone());
-            // In the query under every name that stands for a secret.
+            // In the query, under every name used for secrets.
             for name in ["token", "access_token", "refresh_token", "code", "apikey", "token_hash", "password"] {
                 let known = places.iter().find(|place| place.name == name).expect("planted");
                 if name != "apikey" || case.endpoint.starts_with("storage") {
@@ -122,7 +122,7 @@ async fn no_log_of_any_level_holds_what_was_planted_anywhere() {
             tried += 1;
         }
     }
-    // Statements that fail within the database, whose words PostgreSQL repeats.
+    // Statements that fail inside the database, where PostgreSQL repeats values in its message.
     for (path, body) in [
         ("/rest/v1/notifications", json!({ "message": value("body"), "date": value("body") })),
         ("/rest/v1/rpc/check_request_code", json!({ "number": value("code"), "code": value("code") })),
@@ -137,7 +137,7 @@ async fn no_log_of_any_level_holds_what_was_planted_anywhere() {
         tried += 1;
     }
     let seen = log.text();
-    // The log is there, and whole.
+    // The log was captured completely.
     for line in ["request answered", "TRACE", "/auth/v1/token", "/storage/v1/object/sign/"] {
         assert!(seen.contains(line), "the log is not what it should be: no '{line}'");
     }
@@ -147,5 +147,5 @@ async fn no_log_of_any_level_holds_what_was_planted_anywhere() {
             panic!("{what} is in the log: {}", seen[start..].lines().next().unwrap_or_default());
         }
     }
-    report("requests with planted secrets, all log levels", tried, "in no line of the log");
+    report("requests with planted secrets, all log levels", tried, "not in the log");
 }

@@ -1,6 +1,6 @@
-//! Two accounts over every table, view and function of AidBridge, as the database lists them: what the stranger may read holds
-//! nothing of the victims', and whatever they write changes nothing of theirs. A new table needs a row in the demo data or in
-//! `world`, else its case would prove nothing, and fails.
+//! Two accounts on every table, view and function of AidBridge in the database's catalog: an attacker can read nothing
+//! of the victims, and no write changes anything of theirs. A new table needs a row in the demo data or in `world`.
+//! Without one its case would prove nothing, so it fails.
 
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::report;
 use super::world::{ALL_ON, VICTIM, VICTIM_EMAIL, World};
 use crate::support::{Actor, TestApp, send};
 
-/// Tables that are about nobody.
+/// Tables without personal data.
 const ABOUT_NOBODY: [&str; 3] = ["categories", "denial_reasons", "nonprofit_settings"];
 
 struct Column {
@@ -25,11 +25,11 @@ struct Relation {
     is_table: bool,
     key: Vec<String>,
     columns: Vec<Column>,
-    /// Other relations that a foreign key joins it with.
+    /// Relations joined with it by a foreign key.
     neighbours: Vec<String>,
 }
 
-/// Everything in the exposed schema that this role may do anything with.
+/// Everything in the exposed schema on which this role has a privilege.
 async fn relations(app: &TestApp, role: &str) -> Vec<Relation> {
     let statement = "
         select c.relname::text, c.relkind in ('r', 'p'),
@@ -71,7 +71,7 @@ async fn relations(app: &TestApp, role: &str) -> Vec<Relation> {
     found
 }
 
-/// Something that fits a column, and is not what stands there.
+/// A valid value for a column that differs from the stored one.
 fn other(kind: &str, me: &str) -> Value {
     match kind {
         "boolean" => json!(true),
@@ -102,7 +102,7 @@ async fn read(world: &mut World<'_>, who: &str, actor: &Actor<'_>, relation: &Re
             send(actor.request(Method::HEAD, &format!("{base}?select={columns}")).header("prefer", "count=exact"))
                 .await;
         world.tells_nothing(&format!("{who}: HEAD {name}"), &count);
-        // By way of the neighbours, in both directions and around.
+        // Through neighbouring tables, in both directions.
         for neighbour in &relation.neighbours {
             for embed in
                 [format!("{neighbour}(*)"), format!("...{neighbour}(*)"), format!("x:{neighbour}!inner({name}(*))")]
@@ -112,7 +112,8 @@ async fn read(world: &mut World<'_>, who: &str, actor: &Actor<'_>, relation: &Re
             }
         }
     }
-    // What may not be read is no filter, order or sum either: each would tell it bit by bit.
+    // A column that may not be read can be used in no filter, order or aggregate either, since each would leak it bit
+    // by bit.
     for column in relation.columns.iter().filter(|column| !column.readable) {
         for query in [
             format!("select=count&{}=not.is.null", column.name),
@@ -128,7 +129,7 @@ async fn read(world: &mut World<'_>, who: &str, actor: &Actor<'_>, relation: &Re
     }
 }
 
-/// Rows of the victims', as JSON.
+/// Rows of the victims as JSON.
 async fn rows_of(app: &TestApp, relation: &Relation, me: &str, most: u32) -> Vec<Map<String, Value>> {
     let statement =
         format!("select to_jsonb(t) from public.{} t where t::text not like '%{me}%' limit {most}", relation.name);
@@ -167,7 +168,7 @@ async fn write(world: &mut World<'_>, who: &str, actor: &Actor<'_>, relation: &R
             for taken in [false, true] {
                 let mut row = allowed.clone();
                 if taken {
-                    // The same key, and otherwise the stranger's.
+                    // With the same key, but otherwise the attacker's.
                     for column in ["user_id", "donor_user_id", "admin_user_id"] {
                         if row.contains_key(column) {
                             row.insert(column.to_owned(), json!(me));
@@ -196,7 +197,7 @@ async fn write(world: &mut World<'_>, who: &str, actor: &Actor<'_>, relation: &R
 }
 
 #[actix_web::test]
-async fn no_table_or_view_gives_a_stranger_what_is_not_theirs() {
+async fn no_table_or_view_reveals_rows_of_others() {
     let app = TestApp::with_settings(&ALL_ON).await;
     let mut world = World::new(&app).await;
     let me = world.stranger.id.clone();
@@ -220,10 +221,18 @@ async fn no_table_or_view_gives_a_stranger_what_is_not_theirs() {
             }
             looked_at += 1;
         }
-        // What is not exposed, is not there.
-        for schema in
-            ["private", "auth", "storage", "ferrobase", "vault", "pg_catalog", "information_schema", "extensions"]
-        {
+        // Schemas that are not exposed do not exist for clients.
+        for schema in [
+            "private",
+            "auth",
+            "storage",
+            "ferrobase",
+            "_supavisor",
+            "vault",
+            "pg_catalog",
+            "information_schema",
+            "extensions",
+        ] {
             for (method, header) in [(Method::GET, "accept-profile"), (Method::POST, "content-profile")] {
                 let reply = send(actor.request(method, "/rest/v1/users").header(header, schema).json(&json!({}))).await;
                 assert_eq!((reply.status, &reply.body["code"]), (406, &json!("PGRST106")), "{who}: {schema}");
@@ -232,7 +241,11 @@ async fn no_table_or_view_gives_a_stranger_what_is_not_theirs() {
         }
     }
     assert!(looked_at >= 28, "{looked_at} relations");
-    report("tables and views, by a stranger and with the public key", world.tried, "nothing told, nothing changed");
+    report(
+        "tables and views, by another user and with the public key",
+        world.tried,
+        "nothing revealed, nothing changed",
+    );
 }
 
 struct Function {
@@ -240,7 +253,7 @@ struct Function {
     arguments: Vec<(String, String)>,
 }
 
-/// Every function that this role may call by the API.
+/// Every function that this role may call through the API.
 async fn functions(app: &TestApp, role: &str) -> Vec<Function> {
     let statement = "
         select p.proname::text, coalesce(p.proargnames, '{}')::text[],
@@ -256,7 +269,7 @@ async fn functions(app: &TestApp, role: &str) -> Vec<Function> {
     functions.collect()
 }
 
-/// What an argument may be that names something of the victims'.
+/// A value for an argument that refers to something of the victims.
 fn argument(name: &str, kind: &str, id: &str, input: &Value) -> Value {
     match (kind, name) {
         ("jsonb" | "json", _) => input.clone(),
@@ -276,8 +289,8 @@ fn argument(name: &str, kind: &str, id: &str, input: &Value) -> Value {
     }
 }
 
-/// Functions by which anybody may cause something for the victims, and where it shows: a mail with a code that is asked for, a pledge
-/// or request that reaches an organization, an invitation that is looked for.
+/// Functions through which anybody may affect the victims, and where: a mail with a requested code, a pledge or request
+/// to an organization, a search for an invitation.
 const MAY_TOUCH: [(&str, &[&str]); 8] = [
     ("send_request_code", &["private.request_codes"]),
     ("check_request_code", &["private.request_codes"]),
@@ -293,7 +306,7 @@ const MAY_TOUCH: [(&str, &[&str]); 8] = [
 ];
 
 #[actix_web::test]
-async fn no_function_does_for_a_stranger_what_is_not_theirs_to_do() {
+async fn no_function_exceeds_the_callers_rights() {
     let app = TestApp::with_settings(&ALL_ON).await;
     let mut world = World::new(&app).await;
     // One of everything that has an id.
@@ -341,7 +354,7 @@ async fn no_function_does_for_a_stranger_what_is_not_theirs_to_do() {
                     .collect();
                 let reply =
                     actor.post(&format!("/rest/v1/rpc/{}", function.name), Value::Object(arguments.clone())).await;
-                // Told again is what was asked about.
+                // Answers may repeat the input.
                 let told = reply.body.to_string().replace(VICTIM_EMAIL, "").replace(VICTIM, "");
                 let told =
                     crate::support::Reply { status: reply.status, headers: reply.headers, body: Value::String(told) };
@@ -352,5 +365,5 @@ async fn no_function_does_for_a_stranger_what_is_not_theirs_to_do() {
         }
     }
     assert!(called > 300, "{called} calls");
-    report("functions, by a stranger and with the public key", called, "nothing told, nothing changed");
+    report("functions, by another user and with the public key", called, "nothing revealed, nothing changed");
 }

@@ -1,5 +1,5 @@
-//! Tokens that are forged, foreign, expired or mean something else, at a route of every API that takes one. Each API has to
-//! refuse each, whatever key came with it.
+//! Forged, foreign, expired and confused tokens at a route of every API that takes one. Each API must refuse each
+//! token, whatever API key comes with it.
 
 use std::net::TcpListener;
 
@@ -14,18 +14,18 @@ use crate::auth::tokens::{claims_of, encode, signed};
 use crate::realtime::client::Client;
 use crate::support::{TestApp, send};
 
-/// The key of RFC 7515, appendix A.3: everybody's.
+/// The published key of RFC 7515, appendix A.3.
 const PUBLIC_D: &str = "jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI";
 const PUBLIC_X: &str = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU";
 const PUBLIC_Y: &str = "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0";
-/// Another key pair, in PKCS 8: the attacker's own.
+/// The attacker's own key pair in PKCS 8.
 const FOREIGN: &str = "-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgIUFKvHhSPwYKqrzj
 35V/hXavlq06lF1ruou0ajDbn2+hRANCAASiIXYzjf+Ec/szD4XypUb7BfhnJ/29
 MvyQP8jSDeBUwWZlLLX00snHfEY7UlYHFiFKh/r03cpzCEOjASLHPYxr
 -----END PRIVATE KEY-----";
 
-/// Routes that a signed-in person may use: what `GET` or `POST` answers to a good token is 2xx.
+/// Routes for signed-in users, which answer 2xx to a valid token.
 const ROUTES: [(&str, &str, &str); 7] = [
     ("GET", "/auth/v1/user", ""),
     ("GET", "/rest/v1/requests", ""),
@@ -36,7 +36,7 @@ const ROUTES: [(&str, &str, &str); 7] = [
     ("POST", "/realtime/v1/api/broadcast", "{\"messages\":[{\"topic\":\"t\",\"event\":\"e\",\"payload\":{}}]}"),
 ];
 
-/// Every way in which a token is not ours; `good` is a user's, `secret` the one that the server signs with.
+/// Every kind of invalid token. `good` is a user's token, `secret` the server's signing secret.
 fn forged(good: &str, secret: &str, sign_up_link: &str) -> Vec<(String, String)> {
     let claims = claims_of(good);
     let hs256 = json!({ "alg": "HS256", "typ": "JWT" });
@@ -146,20 +146,20 @@ async fn good_everywhere(app: &TestApp, token: &str) {
 }
 
 #[actix_web::test]
-async fn no_api_takes_a_token_that_is_not_ours() {
+async fn no_api_accepts_an_invalid_token() {
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
     let good = user.actor.token.clone().expect("a token");
     let secret = ferrobase::config::DEVELOPMENT_JWT_SECRET;
     good_everywhere(&app, &good).await;
-    // What a signed link of storage holds is signed with our secret, and nobody's token.
+    // The token of a signed storage link is signed with our secret, but is no user's token.
     app.owner.batch_execute("insert into storage.buckets (id, name) values ('b', 'b')").await.expect("a bucket");
     send(app.service().request(Method::POST, "/storage/v1/object/b/x").body("x")).await;
     let link = app.service().post("/storage/v1/object/sign/b/x", json!({ "expiresIn": 600 })).await;
     let link = link.body["signedURL"].as_str().and_then(|url| url.split_once("token=")).expect("a link").1.to_owned();
     let tokens = forged(&good, secret, &link);
     let tried = refused_everywhere(&app, &tokens).await;
-    // A socket joins private rooms with none of them.
+    // None of them lets a socket join private channels.
     for (what, token) in &tokens {
         let mut client = Client::open(&app).await;
         let (_, answer) = client.try_join("mine", json!({ "private": true }), Some(token)).await;
@@ -181,7 +181,7 @@ async fn with_a_key_pair_the_secret_and_the_public_key_sign_nothing() {
     let claims = claims_of(&good);
     let head = json!({ "alg": "HS256", "kid": "known" });
     let mut tokens = Vec::new();
-    // Algorithm confusion: everything that is public, as the secret of an HMAC.
+    // Algorithm confusion: every public value used as an HMAC secret.
     let point =
         [&[4][..], &URL_SAFE_NO_PAD.decode(PUBLIC_X).expect("x"), &URL_SAFE_NO_PAD.decode(PUBLIC_Y).expect("y")]
             .concat();
@@ -209,7 +209,7 @@ async fn with_a_key_pair_the_secret_and_the_public_key_sign_nothing() {
     report("algorithm confusion with a key pair", tried, "all refused");
 }
 
-/// A token that says where its key is to be had makes nobody go there.
+/// A key URL in a token is never fetched.
 #[actix_web::test]
 async fn no_token_makes_the_server_fetch_a_key() {
     let app = TestApp::start().await;
@@ -236,9 +236,9 @@ async fn no_token_makes_the_server_fetch_a_key() {
     );
 }
 
-/// A role that nobody may take, signed with the right secret: the database has the last word.
+/// A role that may not be assumed, in a correctly signed token: the database refuses it.
 #[actix_web::test]
-async fn no_signature_gives_a_role_above_those_of_requests() {
+async fn no_signed_token_grants_a_privileged_role() {
     let app = TestApp::start().await;
     let end = chrono::Utc::now().timestamp() + 600;
     for role in [
@@ -260,5 +260,5 @@ async fn no_signature_gives_a_role_above_those_of_requests() {
             assert!((400..500).contains(&reply.status), "{role} at {path}: {} {}", reply.status, reply.body);
         }
     }
-    report("roles above those of requests", 30, "all refused");
+    report("privileged roles in signed tokens", 30, "all refused");
 }

@@ -1,5 +1,5 @@
-//! Raw sockets: requests that two readers would cut differently, headers that lie about who asks and where, line breaks where
-//! none belong. A second request hidden in the first must never have an answer.
+//! Raw sockets: requests that two parsers would split differently, headers that forge the client or the host, and
+//! unexpected line breaks. A second request hidden in the first must never be answered.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tokio::net::TcpStream;
 use super::report;
 use crate::support::{Actor, TestApp, send};
 
-/// The request that is hidden; its answer would name it.
+/// The hidden request. Its answer would contain its id.
 const HIDDEN: &str = "GET /health HTTP/1.1\r\nHost: a\r\nX-Request-Id: hidden-request\r\n\r\n";
 
-/// Sends bytes, then says that no more come, and yields everything that is answered.
+/// Sends bytes, closes the sending side, and returns everything that is answered.
 async fn told(app: &TestApp, bytes: &[u8]) -> String {
     let address = app.base.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("the server accepts");
-    // It may have hung up before it has read everything.
+    // The server may close the connection before it has read everything.
     let _ = stream.write_all(bytes).await;
     let _ = stream.shutdown().await;
     let mut answer = Vec::new();
@@ -35,11 +35,11 @@ fn statuses(answer: &str) -> Vec<u16> {
 }
 
 #[actix_web::test]
-async fn no_request_is_smuggled_in_another() {
+async fn no_request_is_smuggled_inside_another() {
     let app = TestApp::start().await;
     let post = |headers: &str, body: &str| format!("POST /rest/v1/rpc/me HTTP/1.1\r\nHost: a\r\n{headers}\r\n{body}");
     let length = HIDDEN.len();
-    // Two honest requests have two answers: what is looked for can be seen.
+    // Two valid requests get two answers, which shows that a hidden one would be detected.
     let honest = format!("GET /health HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}");
     let answer = told(&app, honest.as_bytes()).await;
     assert!(answer.contains("hidden-request") && statuses(&answer) == [200, 200], "{answer}");
@@ -148,7 +148,7 @@ async fn no_request_is_smuggled_in_another() {
         assert!(last <= 1, "{what}: {statuses:?}");
         assert!(statuses.iter().all(|status| *status < 500), "{what}: {statuses:?}");
     }
-    // The same byte by byte, as slow networks cut it.
+    // The same byte by byte, as over a slow network.
     let bytes = post(&format!("Content-Length: {whole}\r\nTransfer-Encoding: chunked\r\n"), &chunked);
     let address = app.base.trim_start_matches("http://").to_owned();
     let mut stream = TcpStream::connect(&address).await.expect("the server accepts");
@@ -162,16 +162,16 @@ async fn no_request_is_smuggled_in_another() {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     assert!(!String::from_utf8_lossy(&answer).contains("hidden-request"));
-    report("requests hidden in others, over raw sockets", tried + 1, "none answered");
+    report("smuggled requests, over raw sockets", tried + 1, "none answered");
 }
 
-/// What a mail to `address` leads to.
+/// The link in a mail to `address`.
 async fn link(app: &TestApp, address: &str) -> String {
     crate::auth::take_link(app, address).await
 }
 
 #[actix_web::test]
-async fn headers_steer_neither_links_nor_redirects_nor_who_asks() {
+async fn forged_headers_change_neither_links_nor_redirects_nor_the_client_address() {
     let settings = [
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
         ("SITE_URL", "https://app.example"),
@@ -224,7 +224,7 @@ async fn headers_steer_neither_links_nor_redirects_nor_who_asks() {
         assert_eq!(users.body["status"], "ok", "{name}: {}", users.body);
         tried += 4;
     }
-    report("headers that lie about who asks and where", tried, "none believed");
+    report("forged headers about client and host", tried, "none trusted");
 }
 
 #[actix_web::test]
@@ -271,11 +271,11 @@ async fn no_line_break_reaches_a_header() {
             tried += 1;
         }
     }
-    report("line breaks on their way to headers", tried, "none arrived");
+    report("line breaks in header values", tried, "none got through");
 }
 
 #[actix_web::test]
-async fn no_path_leads_out_of_where_it_belongs() {
+async fn no_path_escapes_its_root() {
     let app = TestApp::start().await;
     let mut tried = 0;
     for root in ["/", "/assets/", "/storage/v1/object/public/open/", "/rest/v1/", "/functions/v1/"] {
@@ -301,7 +301,7 @@ async fn no_path_leads_out_of_where_it_belongs() {
             tried += 1;
         }
     }
-    // Paths that a proxy in front may read as harmless do not reach what needs a key.
+    // Paths that a proxy in front may consider harmless do not reach routes that need a key.
     for path in [
         "/x/../auth/v1/admin/users",
         "/auth/v1/verify/../admin/users",
@@ -318,5 +318,26 @@ async fn no_path_leads_out_of_where_it_belongs() {
         assert!(!answer.contains("\"users\":["), "{path}: {answer}");
         tried += 1;
     }
-    report("paths that lead elsewhere", tried, "none did");
+    report("path traversal", tried, "none succeeded");
+}
+
+#[actix_web::test]
+async fn every_answer_forbids_browsers_to_guess_its_type() {
+    let app = TestApp::start().await;
+    for path in [
+        "/health",
+        "/rest/v1/categories",
+        "/rest/v1/nothing",
+        "/auth/v1/settings",
+        "/auth/v1/user",
+        "/storage/v1/bucket",
+        "/storage/v1/object/public/none/none.svg",
+        "/functions/v1/none",
+        "/realtime/v1/api/ping",
+        "/none/v1/x",
+        "/assets/none.js",
+    ] {
+        let reply = app.anon().get(path).await;
+        assert_eq!(reply.header("x-content-type-options"), "nosniff", "{path}: {}", reply.status);
+    }
 }

@@ -1,5 +1,5 @@
-//! AidBridge with its demo data, whose people are the victims, and a stranger with an account and an organization of their
-//! own. Whatever the stranger does, nothing in an answer may be the victims', and no row of theirs may change.
+//! AidBridge with its demo data, whose people are the victims, and an attacker with an account and an organization of
+//! their own. No answer to the attacker may contain the victims' data, and no row of theirs may change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Actor, Reply, TestApp, User, send};
 
-/// Everything is on that can be on: what is off cannot be attacked.
+/// Everything is enabled, since disabled features cannot be attacked.
 pub const ALL_ON: [(&str, &str); 9] = [
     ("GOTRUE_OAUTH_SERVER_ENABLED", "true"),
     ("GOTRUE_OAUTH_SERVER_ALLOW_DYNAMIC_REGISTRATION", "true"),
@@ -18,20 +18,20 @@ pub const ALL_ON: [(&str, &str); 9] = [
     ("GOTRUE_WEBAUTHN_RP_ID", "app.example"),
     ("GOTRUE_WEBAUTHN_RP_DISPLAY_NAME", "App"),
     ("GOTRUE_WEBAUTHN_RP_ORIGINS", "https://app.example"),
-    // Tries of many endpoints are no guesses at one password.
+    // Requests to many endpoints are not guesses of one password.
     ("FERROBASE_GUESS_LIMITS", "false"),
     ("GOTRUE_SECURITY_MANUAL_LINKING_ENABLED", "true"),
 ];
 
-/// Of the victim whose things are named in requests.
+/// The victim whose ids are used in requests.
 pub const VICTIM: &str = "de300000-0000-4000-8000-000000000001";
 pub const VICTIM_EMAIL: &str = "requester@demo.aidbridge.test";
 pub const FACTOR: &str = "fac70000-0000-4000-8000-000000000001";
 pub const PASSKEY: &str = "9a550000-0000-4000-8000-000000000001";
-/// In the victim's file.
+/// Content of the victim's file.
 pub const IN_FILE: &str = "%PDF-1.4 kestrel-of-the-victim";
 
-/// What the demo data lacks.
+/// Rows that the demo data lacks.
 const REST_OF_CAST: &str = r#"
 insert into auth.mfa_factors (id, user_id, friendly_name, factor_type, status, created_at, updated_at, secret)
 values ('fac70000-0000-4000-8000-000000000001', 'de300000-0000-4000-8000-000000000001', 'kestrel-of-the-victim', 'totp', 'verified', now(), now(), 'JBSWY3DPEHPK3PXP');
@@ -41,10 +41,10 @@ insert into public.budget_allocations (nonprofit_id, category, amount) values ('
 insert into public.saved_replies (nonprofit_id, kind, title, body) values ('np-001', 'info', 'kestrel-of-the-victim', 'kestrel-of-the-victim');
 "#;
 
-/// A row of somebody else's, as far as it can be told apart: its table and its text.
+/// Rows of others, identified by table and text.
 type Rows = BTreeMap<(String, String), usize>;
 
-/// Where what a stranger does leaves its mark by design: counts of tries, sums over everybody.
+/// Tables that change by design: counters, and sums over all users.
 const COUNTERS: [&str; 5] = [
     "private.rate_limits",
     "private.app_settings",
@@ -56,16 +56,16 @@ const COUNTERS: [&str; 5] = [
 pub struct World<'a> {
     pub app: &'a TestApp,
     pub stranger: User<'a>,
-    /// The stranger's own organization.
+    /// The attacker's own organization.
     organization: String,
     marks: Vec<String>,
     rows: Rows,
-    /// Answers that were looked at.
+    /// Number of answers that were checked.
     pub tried: usize,
 }
 
 impl<'a> World<'a> {
-    /// On an app with [`ALL_ON`].
+    /// For an app with [`ALL_ON`].
     pub async fn new(app: &'a TestApp) -> Self {
         migrate::seed(&app.owner_url, &migrate::Source::Demo).await.expect("demo data");
         app.owner.batch_execute(REST_OF_CAST).await.expect("the rest of the cast");
@@ -97,12 +97,12 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Whoever attacks: with an account, and with the public key alone.
+    /// The attackers: with an account, and with only the public key.
     pub fn attackers(&self) -> [(&'static str, Actor<'a>); 2] {
         [("stranger", self.stranger.actor.clone()), ("anon", self.app.anon())]
     }
 
-    /// What is the victims' alone: ids of accounts, addresses, names, words.
+    /// Data that only the victims have: account ids, addresses, names, words.
     async fn find_marks(&self) -> Vec<String> {
         let statement = "
             select distinct m from (
@@ -155,16 +155,16 @@ impl<'a> World<'a> {
         rows
     }
 
-    /// What of the victims' is in a text.
+    /// The victims' data in a text.
     pub fn marks_in(&self, text: &str) -> Vec<&str> {
         self.marks.iter().map(String::as_str).filter(|mark| text.contains(mark)).collect()
     }
 
-    /// No word of the victims' is in the answer.
+    /// Asserts that the answer contains none of the victims' data.
     pub fn tells_nothing(&mut self, what: &str, reply: &Reply) {
         self.tried += 1;
         let mut text = reply.body.to_string();
-        // JSON within a text of JSON.
+        // JSON inside a JSON string.
         if let Value::String(inner) = &reply.body {
             text.push_str(inner);
         }
@@ -177,7 +177,7 @@ impl<'a> World<'a> {
         assert!(reply.status < 500, "{what}: {} {text}", reply.status);
     }
 
-    /// No row of the victims' has changed or gone, and none was added that is about them, but in tables `touched` by design.
+    /// Asserts that no row of the victims was changed, removed or added, except in the tables `touched` by design.
     pub async fn nothing_changed(&mut self, what: &str, touched: &[&str]) {
         let now = self.read_rows().await;
         let mut faults = BTreeSet::new();
@@ -197,9 +197,9 @@ impl<'a> World<'a> {
     }
 }
 
-/// The marks and rows find what they have to find: a server that answered with a victim's row, or changed one, would be seen.
+/// The checks detect what they should: an answer with a victim's row, and a changed row.
 #[actix_web::test]
-async fn what_is_looked_for_is_found_where_it_is() {
+async fn leaks_and_changes_are_detected() {
     let app = TestApp::with_settings(&ALL_ON).await;
     let world = World::new(&app).await;
     let told = app.service().get("/rest/v1/requests?select=description&id=eq.demo-req-001").await;

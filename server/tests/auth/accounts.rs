@@ -1,4 +1,4 @@
-//! Concurrent changes of one account: nothing is lost, and requests do not deadlock.
+//! Concurrent changes of one account: no change is lost, and requests do not deadlock.
 
 use crate::auth::{hash_of, meanwhile, meet, take_link, take_mail, text};
 use crate::support::{PASSWORD, TestApp};
@@ -15,7 +15,7 @@ async fn member(app: &TestApp, email: &str) -> String {
 }
 
 #[actix_web::test]
-async fn metadata_that_others_store_meanwhile_stays() {
+async fn concurrent_metadata_changes_are_kept() {
     let app = TestApp::with_settings(&BY_MAIL).await;
     let id = member(&app, "ada@test.example").await;
     let body = json!({ "email": "ada@test.example", "password": PASSWORD });
@@ -45,7 +45,7 @@ async fn metadata_that_others_store_meanwhile_stays() {
 }
 
 #[actix_web::test]
-async fn both_halves_of_a_change_of_address_at_once_complete_it() {
+async fn concurrent_halves_of_an_address_change_complete_it() {
     let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_MAILER_SUBJECTS_EMAIL_CHANGE", "{{ .Token }}")];
     let app = TestApp::with_settings(&settings).await;
     member(&app, "ada@test.example").await;
@@ -56,7 +56,7 @@ async fn both_halves_of_a_change_of_address_at_once_complete_it() {
     assert_eq!(ada.put("/auth/v1/user", json!({ "email": "ada2@test.example" })).await.status, 200);
     let old = hash_of(&take_link(&app, "ada@test.example").await);
     let (new, _) = take_mail(&app, "ada2@test.example").await.expect("a mail");
-    // One is a link that is followed, the other a code that is typed.
+    // One follows a link, the other enters a code.
     let halves = [
         json!({ "type": "email_change", "token_hash": old }),
         json!({ "type": "email_change", "email": "ada2@test.example", "token": new }),
@@ -71,7 +71,7 @@ async fn both_halves_of_a_change_of_address_at_once_complete_it() {
 }
 
 #[actix_web::test]
-async fn a_link_and_a_code_of_one_account_at_once_do_not_wait_for_each_other() {
+async fn a_concurrent_link_and_code_do_not_deadlock() {
     let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}")];
     let app = TestApp::with_settings(&settings).await;
     member(&app, "ada@test.example").await;

@@ -1,4 +1,4 @@
-//! `serve --only auth` as a process: required settings, listening, and mail through a mail server.
+//! `serve --only auth` as a process: required settings, listening, and mail over SMTP.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -19,11 +19,11 @@ const REQUIRED: [(&str, &str); 4] = [
     ("GOTRUE_JWT_SECRET", "a secret of the drop-in, longer than thirty-two"),
 ];
 
-/// The server, ended with this value.
+/// The server; killed when dropped.
 struct DropIn(Child);
 
 impl DropIn {
-    /// Once it answers.
+    /// Waits until it answers.
     async fn ready(mut self, address: &str) -> Self {
         while std::net::TcpStream::connect(address).is_err() {
             assert!(self.0.try_wait().expect("a child").is_none(), "the server ended");
@@ -35,7 +35,7 @@ impl DropIn {
 
 impl Drop for DropIn {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -47,7 +47,7 @@ fn start(settings: &[(&str, &str)]) -> DropIn {
     DropIn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs"))
 }
 
-/// The error of a server that does not start.
+/// The error message of a server that does not start.
 fn refusal(settings: &[(&str, &str)]) -> String {
     let mut server = start(settings);
     let mut said = String::new();
@@ -61,7 +61,7 @@ fn free_port() -> String {
 }
 
 #[actix_web::test]
-async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set() {
+async fn mail_is_sent_with_the_configured_server_and_sender() {
     let app = TestApp::start().await;
     let (mail_port, mut received) = mail_server("250 ok").await;
     let mail_port = mail_port.to_string();
@@ -73,7 +73,7 @@ async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set()
         ("GOTRUE_DB_NAMESPACE", "auth"),
         ("GOTRUE_API_HOST", "127.0.0.1"),
         ("GOTRUE_API_PORT", &port),
-        // Enough, since none is held while the mail is handed over.
+        // One is enough, since no connection is held while mail is sent.
         ("GOTRUE_DB_MAX_POOL_SIZE", "1"),
         ("GOTRUE_SMTP_HOST", "127.0.0.1"),
         ("GOTRUE_SMTP_PORT", &mail_port),
@@ -108,9 +108,9 @@ async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set()
     assert!(received.try_recv().is_err(), "one mail");
 }
 
-/// Without `GOTRUE_JWT_AUD`, tokens have the audience `""`, which differs from a missing one.
+/// Without `GOTRUE_JWT_AUD`, tokens have the audience `""`, which is not the same as none.
 #[actix_web::test]
-async fn a_drop_in_without_an_audience_answers_its_own_tokens() {
+async fn a_drop_in_without_an_audience_accepts_its_own_tokens() {
     let app = TestApp::start().await;
     let port = free_port();
     let mut settings = REQUIRED.to_vec();
@@ -143,11 +143,11 @@ async fn a_drop_in_without_an_audience_answers_its_own_tokens() {
 }
 
 #[actix_web::test]
-async fn a_drop_in_counts_its_proxies_and_knows_their_addresses() {
+async fn a_drop_in_trusts_the_configured_proxies() {
     let app = TestApp::start().await;
     let forwarded = "203.0.113.6, 198.51.100.9:4711, 192.0.2.7";
     for (number, (name, value, client)) in [
-        // As upstream: whoever is asked first.
+        // As upstream: the directly connected client.
         ("FERROBASE_TRUSTED_HOPS", "0", "203.0.113.6"),
         ("FERROBASE_TRUSTED_HOPS", "1", "192.0.2.7"),
         ("FERROBASE_TRUSTED_HOPS", "2", "198.51.100.9"),
@@ -180,7 +180,8 @@ async fn a_drop_in_counts_its_proxies_and_knows_their_addresses() {
     }
 }
 
-/// A drop-in on the database of `app`, where `known@test.example` has a confirmed account; it mails through `mail_port`.
+/// A drop-in on the database of `app`, where `known@test.example` has a confirmed account; its SMTP server is at
+/// `mail_port`.
 async fn that_mails(app: &TestApp, mail_port: u16) -> (DropIn, String) {
     let (port, mail_port) = (free_port(), mail_port.to_string());
     let mut settings = REQUIRED.to_vec();
@@ -203,7 +204,7 @@ async fn post(address: &str, path: &str, body: serde_json::Value) -> wire::Reply
     wire::send(address, "POST", path, &headers, body.to_string().as_bytes()).await
 }
 
-/// Requests that send no mail, and look like ones that do.
+/// Requests that send no mail but look like requests that do.
 fn unmailed() -> [(&'static str, serde_json::Value); 4] {
     [
         ("/recover", json!({ "email": "unknown@test.example" })),
@@ -214,7 +215,7 @@ fn unmailed() -> [(&'static str, serde_json::Value); 4] {
 }
 
 #[actix_web::test]
-async fn an_answer_that_mails_nobody_comes_no_sooner_than_one_that_does() {
+async fn answers_without_mail_are_not_faster_than_those_with_mail() {
     let app = TestApp::start().await;
     app.user("known@test.example").await;
     let pause = std::time::Duration::from_millis(400);
@@ -233,7 +234,7 @@ async fn an_answer_that_mails_nobody_comes_no_sooner_than_one_that_does() {
 }
 
 #[actix_web::test]
-async fn a_mail_server_that_is_away_tells_nobody_who_has_an_account() {
+async fn an_unreachable_mail_server_reveals_no_accounts() {
     let app = TestApp::start().await;
     app.user("known@test.example").await;
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
@@ -253,7 +254,7 @@ async fn a_mail_server_that_is_away_tells_nobody_who_has_an_account() {
 }
 
 #[test]
-fn what_is_missing_keeps_a_drop_in_from_starting_and_is_named() {
+fn missing_settings_are_reported_at_startup() {
     for (index, (name, said)) in
         [("GOTRUE_SITE_URL", "GOTRUE_SITE_URL"), ("GOTRUE_API_EXTERNAL_URL", "API_EXTERNAL_URL")]
             .into_iter()
@@ -273,7 +274,7 @@ fn what_is_missing_keeps_a_drop_in_from_starting_and_is_named() {
 }
 
 #[actix_web::test]
-async fn who_asks_a_drop_in_for_a_tunnel_is_answered_without_waiting_for_what_comes_through_it() {
+async fn a_drop_in_answers_tunnel_requests_without_waiting_for_their_data() {
     let app = TestApp::start().await;
     let port = free_port();
     let mut settings = REQUIRED.to_vec();

@@ -15,7 +15,7 @@ async fn confirmed_user(app: &TestApp, email: &str) {
 }
 
 #[actix_web::test]
-async fn a_failed_sign_in_costs_one_comparison_whoever_it_is_for() {
+async fn every_failed_sign_in_costs_one_hash_comparison() {
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "known@test.example").await;
     app.owner
@@ -39,7 +39,7 @@ async fn a_failed_sign_in_costs_one_comparison_whoever_it_is_for() {
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
 }
 
-/// The answer without what is new in each.
+/// The members of an answer without values that differ every time.
 fn shape(body: &Value) -> Vec<String> {
     let mut keys: Vec<String> = body.as_object().map(|o| o.keys().cloned().collect()).unwrap_or_default();
     keys.sort();
@@ -47,7 +47,7 @@ fn shape(body: &Value) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identities() {
+async fn signing_up_with_a_taken_address_differs_only_in_identities() {
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "taken@test.example").await;
     app.owner
@@ -65,7 +65,7 @@ async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identi
     assert_eq!(shape(&new.body), shape(&taken.body));
     assert_eq!(taken.body["identities"], json!([]));
     assert_eq!(taken.body["app_metadata"], json!({ "provider": "email", "providers": ["email"] }));
-    // Not by their values either, but for what is new in each.
+    // Their values are the same too, except those that differ every time.
     let common = |body: &Value| {
         let mut body = body.clone();
         for name in ["id", "email", "created_at", "updated_at", "confirmation_sent_at", "identities"] {
@@ -78,7 +78,7 @@ async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identi
     };
     assert_eq!(common(&new.body), common(&taken.body));
     assert_eq!(taken.body["user_metadata"]["sub"], taken.body["id"]);
-    // Nor does an unconfirmed address, whoever signed up first.
+    // Nor does an unconfirmed address, regardless of who signed up first.
     let again = sign_up("new@test.example").await;
     assert_eq!(common(&new.body), common(&again.body));
     assert_eq!(shape(&new.body["identities"][0]), shape(&again.body["identities"][0]));
@@ -96,7 +96,7 @@ async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identi
 }
 
 #[actix_web::test]
-async fn recovery_and_resend_and_one_time_codes_answer_alike_for_everybody() {
+async fn recovery_resend_and_otp_answer_the_same_for_all_addresses() {
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "known@test.example").await;
     for (path, rest) in [
@@ -107,7 +107,7 @@ async fn recovery_and_resend_and_one_time_codes_answer_alike_for_everybody() {
         ("/auth/v1/resend", json!({ "type": "email_change" })),
     ] {
         let mut answers = Vec::new();
-        // A new client each time, because one that requested a code is known from then on.
+        // A new client each time, because a client that requested a code is remembered.
         let unknown = format!("{}@test.example", uuid::Uuid::new_v4());
         for email in ["known@test.example", &unknown] {
             let mut body = rest.clone();
@@ -122,7 +122,7 @@ async fn recovery_and_resend_and_one_time_codes_answer_alike_for_everybody() {
 }
 
 #[actix_web::test]
-async fn only_who_knows_the_password_learns_of_a_ban() {
+async fn a_ban_is_revealed_only_with_the_password() {
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "banned@test.example").await;
     app.owner.batch_execute("update auth.users set banned_until = now() + interval '1 day'").await.expect("banned");
@@ -136,7 +136,7 @@ async fn only_who_knows_the_password_learns_of_a_ban() {
 }
 
 #[actix_web::test]
-async fn how_soon_one_may_ask_again_tells_nothing_of_an_address() {
+async fn resend_intervals_reveal_nothing_about_an_address() {
     let app =
         TestApp::with_settings(&[("GOTRUE_MAILER_AUTOCONFIRM", "false"), ("GOTRUE_SMTP_MAX_FREQUENCY", "1m")]).await;
     confirmed_user(&app, "known@test.example").await;
@@ -172,7 +172,7 @@ async fn how_soon_one_may_ask_again_tells_nothing_of_an_address() {
 }
 
 #[actix_web::test]
-async fn a_mail_that_somebody_else_asked_for_a_moment_ago_does_not_show() {
+async fn a_recent_mail_requested_by_another_client_is_not_revealed() {
     let settings = [
         ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1m"),
@@ -192,7 +192,7 @@ async fn a_mail_that_somebody_else_asked_for_a_moment_ago_does_not_show() {
 }
 
 #[actix_web::test]
-async fn who_types_a_wrong_code_learns_of_no_ban() {
+async fn a_wrong_code_does_not_reveal_a_ban() {
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "banned@test.example").await;
     app.owner.batch_execute("update auth.users set banned_until = now() + interval '1 day'").await.expect("banned");
@@ -202,7 +202,7 @@ async fn who_types_a_wrong_code_learns_of_no_ban() {
 }
 
 #[actix_web::test]
-async fn the_limit_of_mails_counts_for_addresses_that_nobody_has() {
+async fn the_mail_limit_counts_unknown_addresses_too() {
     let app = TestApp::with_settings(&[CONFIRMED[0], CONFIRMED[1], ("GOTRUE_RATE_LIMIT_EMAIL_SENT", "2")]).await;
     for (n, wanted) in [(1, 200), (2, 200), (3, 429)] {
         let reply = app.anon().post("/auth/v1/recover", json!({ "email": format!("nobody-{n}@test.example") })).await;

@@ -1,4 +1,4 @@
-//! Second factors: a code works once, and nothing from before one was proven reaches the second level.
+//! Second factors: a code works once, and nothing issued before verification reaches the second level.
 
 use crate::auth::outside::Outside;
 use crate::auth::sessions::{refresh, sign_in};
@@ -10,7 +10,7 @@ use hmac::{Hmac, Mac as _};
 use serde_json::{Value, json};
 use sha1::Sha1;
 
-/// The code of this moment moved by so many steps of 30 seconds (RFC 6238).
+/// The code, offset by this many steps of 30 seconds (RFC 6238).
 pub fn code(secret: &str, steps: i64) -> String {
     let key = data_encoding::BASE32_NOPAD.decode(secret.as_bytes()).expect("base32");
     let step = u64::try_from(chrono::Utc::now().timestamp() / 30 + steps).expect("after 1970");
@@ -34,7 +34,7 @@ pub async fn enroll(actor: &Actor<'_>) -> Totp {
 }
 
 impl Totp {
-    /// Meets a new challenge with a code.
+    /// Answers a new challenge with a code.
     async fn answer(&self, actor: &Actor<'_>, code: &str) -> Reply {
         let path = format!("/auth/v1/factors/{}", self.id);
         let challenge = actor.post(&format!("{path}/challenge"), json!({})).await;
@@ -43,7 +43,8 @@ impl Totp {
         actor.post(&format!("{path}/verify"), body).await
     }
 
-    /// Raises the actor's session. With the code of this step: should the next begin meanwhile, it is good all the same.
+    /// Raises the actor's session to the second level with the current code, which stays valid if the next step begins
+    /// meanwhile.
     pub async fn raise(&self, actor: &Actor<'_>) -> Value {
         let reply = self.answer(actor, &code(&self.secret, 0)).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -62,7 +63,7 @@ fn aal(session: &Value) -> String {
 }
 
 #[actix_web::test]
-async fn a_code_that_was_used_works_under_no_other_challenge() {
+async fn a_used_code_works_for_no_other_challenge() {
     let app = TestApp::start().await;
     let ada = app.user("ada@test.example").await;
     let factor = enroll(&ada.actor).await;
@@ -78,7 +79,7 @@ async fn a_code_that_was_used_works_under_no_other_challenge() {
 }
 
 #[actix_web::test]
-async fn of_many_requests_with_one_challenge_one_raises_a_session() {
+async fn one_of_many_requests_with_one_challenge_raises_a_session() {
     let twilio = Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
     let app = TestApp::with_settings(&[
         ("GOTRUE_SMS_PROVIDER", "twilio"),
@@ -110,7 +111,7 @@ async fn of_many_requests_with_one_challenge_one_raises_a_session() {
 }
 
 #[actix_web::test]
-async fn of_many_challenges_met_with_one_code_one_raises_a_session() {
+async fn one_of_many_challenges_with_one_code_raises_a_session() {
     let app = TestApp::start().await;
     let ada = app.user("ada@test.example").await.actor;
     let factor = enroll(&ada).await;
@@ -129,7 +130,7 @@ async fn of_many_challenges_met_with_one_code_one_raises_a_session() {
 }
 
 #[actix_web::test]
-async fn a_refresh_token_from_before_the_second_factor_reaches_nothing_of_it() {
+async fn a_refresh_token_from_before_the_second_factor_stays_at_aal1() {
     for version in ["1", "2"] {
         let app = TestApp::with_settings(&[
             ("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", version),
@@ -154,7 +155,7 @@ async fn a_refresh_token_from_before_the_second_factor_reaches_nothing_of_it() {
 }
 
 #[actix_web::test]
-async fn no_session_keeps_a_level_that_its_factor_no_longer_gives() {
+async fn removing_a_factor_lowers_its_sessions() {
     let app = TestApp::start().await;
     let ada = app.user("ada@test.example").await;
     let factor = enroll(&ada.actor).await;
@@ -168,7 +169,7 @@ async fn no_session_keeps_a_level_that_its_factor_no_longer_gives() {
     ] {
         assert_eq!(text(&reply.body, "error_code"), "insufficient_aal");
     }
-    // A refresh neither lowers nor lifts.
+    // A refresh changes nothing about the level.
     let refreshed = refresh(&app, text(&raised, "refresh_token")).await;
     assert_eq!(aal(&refreshed.body), "aal2");
     assert_eq!(high.delete(&format!("/auth/v1/factors/{}", factor.id)).await.status, 200);
@@ -177,7 +178,7 @@ async fn no_session_keeps_a_level_that_its_factor_no_longer_gives() {
 }
 
 #[actix_web::test]
-async fn with_a_limit_a_first_level_session_of_a_user_with_a_factor_ends() {
+async fn low_aal_sessions_expire_for_users_with_a_factor() {
     let app = TestApp::with_settings(&[("GOTRUE_SESSIONS_ALLOW_LOW_AAL", "15m")]).await;
     let ada = app.user("ada@test.example").await;
     enroll(&ada.actor).await.raise(&ada.actor).await;

@@ -1,4 +1,4 @@
-//! Guessing is slowed down, and does not lock out the owner.
+//! Guessing is slowed down without locking out the owner.
 
 use std::time::{Duration, Instant};
 
@@ -33,11 +33,11 @@ async fn ada(app: &TestApp) {
 }
 
 #[actix_web::test]
-async fn wrong_passwords_make_strangers_wait_and_not_the_owner_where_she_has_signed_in() {
+async fn wrong_passwords_delay_strangers_but_not_the_owners_known_client() {
     let app = TestApp::with_settings(&SETTINGS).await;
     ada(&app).await;
     assert_eq!(sign_in(&app, "192.0.2.1", PASSWORD).await.status, 200);
-    // A server that has just started knows her by her session.
+    // A freshly started server recognizes her by her session.
     let app = app.another(&SETTINGS).await;
     let guesses = async {
         let started = Instant::now();
@@ -47,7 +47,7 @@ async fn wrong_passwords_make_strangers_wait_and_not_the_owner_where_she_has_sig
         }
         started.elapsed()
     };
-    // 250 ms before the fourth, 500 before the fifth, one second before the sixth.
+    // 250 ms before the fourth attempt, 500 ms before the fifth, one second before the sixth.
     assert!(guesses.await >= Duration::from_millis(1700));
     let attack = join_all((0..20).map(|n| {
         let app = &app;
@@ -65,12 +65,12 @@ async fn wrong_passwords_make_strangers_wait_and_not_the_owner_where_she_has_sig
         futures_util::future::Either::Right(_) => panic!("guesses wait"),
     };
     assert_eq!(status, 200);
-    // They wait for two seconds each, one after the other, until they are turned away.
+    // Attempts wait two seconds each, one after another, until they are refused.
     assert!(waited < Duration::from_secs(6), "she waited for {waited:?}");
 }
 
 #[actix_web::test]
-async fn an_address_that_nobody_has_is_as_slow_to_guess_at() {
+async fn unknown_addresses_are_slowed_down_as_well() {
     let app = TestApp::with_settings(&SETTINGS).await;
     let started = Instant::now();
     for _ in 0..5 {
@@ -80,8 +80,21 @@ async fn an_address_that_nobody_has_is_as_slow_to_guess_at() {
     assert!(started.elapsed() >= Duration::from_millis(700));
 }
 
+/// As many as may be judged at the same time, so that without the delays all would be.
 #[actix_web::test]
-async fn where_the_brake_is_off_nothing_waits() {
+async fn only_a_few_of_many_simultaneous_guesses_are_judged() {
+    let settings =
+        [SETTINGS[0], SETTINGS[3], ("FERROBASE_GUESS_FREE_TRIES", "0"), ("FERROBASE_GUESS_MAX_DELAY", "60s")];
+    let app = TestApp::with_settings(&settings).await;
+    ada(&app).await;
+    let guess = async |n: usize| sign_in(&app, &format!("198.51.100.{n}"), "wrong-Password-1").await;
+    let replies = join_all((0..8).map(guess)).await;
+    let of = |status: u16| replies.iter().filter(|reply| reply.status == status).count();
+    assert!(of(429) > 0 && of(400) + of(429) == 8, "{replies:?}");
+}
+
+#[actix_web::test]
+async fn with_the_limits_off_nothing_waits() {
     let settings = [SETTINGS[0], SETTINGS[3], ("FERROBASE_GUESS_LIMITS", "false")];
     let app = TestApp::with_settings(&settings).await;
     ada(&app).await;
@@ -90,7 +103,7 @@ async fn where_the_brake_is_off_nothing_waits() {
 }
 
 #[actix_web::test]
-async fn a_code_that_was_guessed_at_too_often_dies_for_the_guesser_and_its_link_lives() {
+async fn too_many_wrong_codes_invalidate_the_code_but_not_the_link() {
     let app = TestApp::with_settings(&SETTINGS).await;
     ada(&app).await;
     let recover = async || {
@@ -122,7 +135,7 @@ async fn a_code_that_was_guessed_at_too_often_dies_for_the_guesser_and_its_link_
 }
 
 #[actix_web::test]
-async fn wrong_codes_of_a_second_factor_make_the_next_ones_wait() {
+async fn wrong_second_factor_codes_delay_further_attempts() {
     let mut settings = SETTINGS.to_vec();
     settings[0] = ("GOTRUE_MAILER_AUTOCONFIRM", "true");
     let app = TestApp::with_settings(&settings).await;
@@ -139,7 +152,7 @@ async fn wrong_codes_of_a_second_factor_make_the_next_ones_wait() {
 }
 
 #[actix_web::test]
-async fn who_guessed_at_a_second_factor_too_often_is_turned_away_and_its_owner_elsewhere_is_not() {
+async fn too_many_second_factor_guesses_block_the_client_but_not_the_owner() {
     let settings = [
         ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
         ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1"),
@@ -159,7 +172,7 @@ async fn who_guessed_at_a_second_factor_too_often_is_turned_away_and_its_owner_e
         let challenge = ask(from, "challenge", json!({})).await.body;
         ask(from, "verify", json!({ "challenge_id": challenge["id"], "code": code })).await
     };
-    // In one hour of the clock, whenever the test begins.
+    // Within one clock hour, whenever the test begins.
     let (mut guesses, mut refused) = (0, None);
     while refused.is_none() && guesses < 8 {
         let reply = answer("198.51.100.1", "0").await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::auth::text;
 use crate::support::{PASSWORD, Reply, TestApp, outside};
 
-/// The most that is read of an answer, in bytes.
+/// How much of an answer is read, in bytes.
 const LIMIT: usize = 200 * 1024;
 
 /// A hook server that answers by path and counts its requests.
@@ -60,7 +60,7 @@ async fn answer(path: &str, times: usize) -> HttpResponse {
     }
 }
 
-/// Somebody signs up at a server whose hook is at `uri`.
+/// Signs up at a server whose hook is at `uri`.
 async fn sign_up(house: &TestApp, uri: &str, email: &str) -> Reply {
     let settings = [
         ("GOTRUE_HOOK_BEFORE_USER_CREATED_ENABLED", "true"),
@@ -72,7 +72,7 @@ async fn sign_up(house: &TestApp, uri: &str, email: &str) -> Reply {
 }
 
 #[actix_web::test]
-async fn what_a_hook_answers_is_taken_tried_again_or_told() {
+async fn hook_answers_are_used_retried_or_reported() {
     let house = TestApp::start().await;
     let hooks = Hooks::start();
     for (path, status, code, message, asked) in [
@@ -106,7 +106,7 @@ async fn what_a_hook_answers_is_taken_tried_again_or_told() {
 }
 
 #[actix_web::test]
-async fn a_hook_that_cannot_be_reached_and_one_that_is_silent_do_not_hold_a_request_for_ever() {
+async fn unreachable_and_silent_hooks_time_out() {
     let house = TestApp::start().await;
     let hooks = Hooks::start();
     let silent = format!("{}/silent", hooks.base);

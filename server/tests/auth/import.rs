@@ -1,10 +1,10 @@
-//! A project that moves here: users with old passwords, live sessions, rows as seeds and dumps have them.
+//! Projects that move here: users with old passwords, live sessions, and rows as seeds and dumps contain them.
 
 use crate::auth::text;
 use crate::support::TestApp;
 use serde_json::json;
 
-/// Rows of a dump in Supabase's shape. Passwords: bcrypt as `$2y$`, argon2id; token columns missing or NULL.
+/// Rows of a dump from Supabase. Passwords: bcrypt as `$2y$`, argon2id; token columns missing or NULL.
 const DUMP: &str = r#"
     insert into auth.users (instance_id, id, aud, role, email, encrypted_password, email_confirmed_at, raw_app_meta_data,
       raw_user_meta_data, created_at, updated_at) values
@@ -29,7 +29,7 @@ const DUMP: &str = r#"
     select setval('auth.refresh_tokens_id_seq', 901);
 "#;
 
-/// Of the same dump: a session of counted tokens, one at the second level, and the factor that raised it.
+/// From the same dump: a session with counted tokens, one at aal2, and the factor that raised it.
 const DUMP_OF_FACTORS: &str = r#"
     insert into auth.mfa_factors (id, user_id, friendly_name, factor_type, status, created_at, updated_at, secret) values
     ('55555555-5555-4555-8555-555555555555', '22222222-2222-4222-8222-222222222222', 'phone app', 'totp', 'verified',
@@ -75,7 +75,7 @@ pub fn holder<'a>(app: &'a TestApp, token: &str) -> crate::support::Actor<'a> {
 }
 
 #[actix_web::test]
-async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
+async fn sessions_of_both_formats_continue_and_factors_work() {
     use base64::Engine as _;
     let app = TestApp::start().await;
     let key = [9_u8; 32];
@@ -83,7 +83,7 @@ async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
     app.owner.batch_execute(&dump()).await.expect("dump");
     app.owner.batch_execute(&DUMP_OF_FACTORS.replace("$KEY", &sealed)).await.expect("dump of factors");
 
-    // An access token from before, of the same secret.
+    // An existing access token, signed with the same secret.
     let claims = json!({ "sub": "22222222-2222-4222-8222-222222222222", "aud": "authenticated", "role": "authenticated",
         "exp": chrono::Utc::now().timestamp() + 600, "session_id": "77777777-7777-4777-8777-777777777777", "aal": "aal2" });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
@@ -91,7 +91,7 @@ async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
     let me = holder(&app, &old).get("/auth/v1/user").await;
     assert_eq!((me.status, text(&me.body["factors"][0], "friendly_name")), (200, "phone app"), "{}", me.body);
 
-    // Counted tokens: the current one and the one behind it; then the stored ones of the raised session.
+    // Counted tokens: the current one and the previous one; then the stored ones of the aal2 session.
     let session = "66666666-6666-4666-8666-666666666666";
     for (counter, next) in [(6, 7), (6, 7), (7, 8)] {
         let token = counted_token(session, counter, &key);
@@ -101,7 +101,7 @@ async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
     }
     let forged = crate::auth::sessions::refresh(&app, &counted_token(session, 8, &[8; 32])).await;
     assert_eq!(text(&forged.body, "error_code"), "refresh_token_not_found");
-    // The last one whose answer was lost is the parent of the living one.
+    // The parent of the current token is accepted, because the answer with the current one may have been lost.
     for token in ["aaaaaaaaaaaa", "bbbbbbbbbbbb"] {
         let reply = crate::auth::sessions::refresh(&app, token).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -138,7 +138,7 @@ fn dump() -> String {
 }
 
 #[actix_web::test]
-async fn users_sign_in_with_their_old_passwords_and_sessions_go_on() {
+async fn users_sign_in_with_old_passwords_and_sessions_continue() {
     let app = TestApp::start().await;
     app.owner.batch_execute(&dump()).await.expect("dump");
     for (email, password) in [("bcrypt@test.example", "old-Password-1"), ("argon@test.example", "old-Password-2")] {
@@ -195,7 +195,7 @@ async fn migrating_again_changes_nothing() {
     assert_eq!(versions, again);
 }
 
-/// The tables of 2018, which Supabase's PostgreSQL image loads before the first start of Supabase Auth.
+/// The tables of 2018, which Supabase's PostgreSQL image creates before the first start of Supabase Auth.
 const OF_2018: &str = "
     drop schema auth cascade;
     create schema auth authorization supabase_auth_admin;
@@ -227,7 +227,7 @@ const OF_2018: &str = "
     reset role;";
 
 #[actix_web::test]
-async fn the_schema_of_2018_is_brought_up_to_date() {
+async fn the_schema_of_2018_is_upgraded() {
     let app = TestApp::start().await;
     let hash = bcrypt::hash("secret-of-2018", 4).expect("hash");
     app.owner.batch_execute(&OF_2018.replace("$BCRYPT", &hash)).await.expect("the tables of 2018");

@@ -1,4 +1,4 @@
-//! Which keys are believed: those of this server for its tokens, those of the pinned issuer for ID tokens.
+//! Which keys are trusted: this server's for its tokens, the pinned issuer's for ID tokens.
 
 use crate::auth::text;
 use crate::auth::tokens::{claims_of, encode, signed};
@@ -34,7 +34,7 @@ fn es256(header: &Value, claims: &Value, key: &SigningKey) -> String {
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
 }
 
-/// Published values that an attacker could try as secrets.
+/// Public values that an attacker could try as HMAC secrets.
 fn published_as_secrets() -> Vec<String> {
     let point = [&[4_u8][..], &URL_SAFE_NO_PAD.decode(X).expect("x"), &URL_SAFE_NO_PAD.decode(Y).expect("y")].concat();
     // SubjectPublicKeyInfo of a key on P-256 (RFC 5480).
@@ -89,7 +89,7 @@ async fn with_asymmetric_keys_nothing_else_signs() {
 }
 
 #[actix_web::test]
-async fn with_the_shared_secret_no_asymmetric_token_passes() {
+async fn with_a_shared_secret_asymmetric_tokens_are_refused() {
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
     let claims = claims_of(user.actor.token.as_deref().expect("token"));
@@ -104,7 +104,7 @@ async fn with_the_shared_secret_no_asymmetric_token_passes() {
     }
 }
 
-/// An issuer of ID tokens with [`public_jwk`]; says that it also signs with HS256 and not at all.
+/// An issuer of ID tokens with [`public_jwk`] that also claims to sign with HS256 and with none.
 fn issuer() -> String {
     outside::serve(|request, _| async move {
         let own = format!("http://{}", request.connection_info().host());
@@ -141,7 +141,7 @@ async fn sign_in(app: &TestApp, body: Value) -> Reply {
 }
 
 #[actix_web::test]
-async fn an_id_token_is_of_its_issuer_for_us_of_now_and_for_this_request() {
+async fn an_id_tokens_issuer_audience_time_and_nonce_are_checked() {
     let issuer = issuer();
     let app = with_issuer(&issuer).await;
     let now = chrono::Utc::now().timestamp();
@@ -208,7 +208,7 @@ async fn an_id_token_is_of_its_issuer_for_us_of_now_and_for_this_request() {
 }
 
 #[actix_web::test]
-async fn who_signed_in_says_the_settings_and_not_the_token() {
+async fn the_provider_comes_from_the_settings_not_the_token() {
     let issuer = issuer();
     let app = with_issuer(&issuer).await;
     let now = chrono::Utc::now().timestamp();
@@ -228,7 +228,7 @@ async fn who_signed_in_says_the_settings_and_not_the_token() {
         json!({ "provider": "apple", "id_token": token }),
         json!({ "provider": "google", "id_token": token }),
         json!({ "provider": "kakao", "id_token": token }),
-        // An issuer that is named must be among the allowed ones.
+        // A named issuer must be one of the allowed ones.
         json!({ "issuer": "https://evil.example", "client_id": "ours", "id_token": token }),
         json!({ "issuer": format!("{issuer}/"), "client_id": "ours", "id_token": token }),
         json!({ "provider": "custom:evil", "id_token": token }),
@@ -241,7 +241,7 @@ async fn who_signed_in_says_the_settings_and_not_the_token() {
 }
 
 #[actix_web::test]
-async fn an_address_that_the_issuer_does_not_vouch_for_opens_no_account_and_a_squatter_keeps_none() {
+async fn unverified_addresses_open_no_account_and_squatters_keep_none() {
     let issuer = issuer();
     let app = with_issuer(&issuer).await;
     let account = async |email: &str| {
@@ -270,7 +270,7 @@ async fn an_address_that_the_issuer_does_not_vouch_for_opens_no_account_and_a_sq
     assert_eq!(verified.status, 200, "{}", verified.body);
     assert_eq!(text(&verified.body["user"], "id"), cleo, "an address that is vouched for is linked");
 
-    // Somebody signs up with an address that is not theirs and waits for its owner.
+    // A squatter signs up with an address that is not theirs and waits for its owner.
     let squatter =
         json!({ "email": "bob@test.example", "password": "squatters-Horse-7", "data": { "squatter": true } });
     assert_eq!(app.anon().post("/auth/v1/signup", squatter).await.status, 200);
@@ -284,11 +284,11 @@ async fn an_address_that_the_issuer_does_not_vouch_for_opens_no_account_and_a_sq
 }
 
 #[actix_web::test]
-async fn the_published_set_holds_no_secret() {
+async fn the_published_key_set_contains_no_secret() {
     let app = TestApp::with_settings(&[("JWT_SECRET", "0123456789abcdef0123456789abcdef")]).await;
     let published = send(app.plain(reqwest::Method::GET, "/auth/v1/.well-known/jwks.json")).await;
     assert_eq!(published.body, json!({ "keys": [] }), "a shared secret is published in no form");
-    // In development beside it stands the public half of the key that everybody knows.
+    // In development, the set also contains the public half of the well-known key.
     let app = TestApp::start().await;
     let published = send(app.plain(reqwest::Method::GET, "/auth/v1/.well-known/jwks.json")).await;
     let keys = published.body["keys"].as_array().expect("keys");

@@ -1,4 +1,4 @@
-//! How often: what is counted for everybody is counted for all instances together, the rest per client.
+//! Rate limits: global ones are shared by all instances, the others are per client.
 
 use crate::auth::outside::Outside;
 use crate::auth::text;
@@ -16,7 +16,7 @@ async fn users(app: &TestApp) -> i64 {
 }
 
 #[actix_web::test]
-async fn two_instances_send_no_more_mail_than_one_may() {
+async fn two_instances_share_the_mail_limit() {
     let settings = [("GOTRUE_RATE_LIMIT_EMAIL_SENT", "3"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
     let app = TestApp::with_settings(&settings).await;
     let other = app.another(&settings).await;
@@ -38,7 +38,7 @@ async fn two_instances_send_no_more_mail_than_one_may() {
 }
 
 #[actix_web::test]
-async fn a_bucket_is_shared_too_and_refills_one_by_one() {
+async fn a_token_bucket_is_shared_and_refills_one_by_one() {
     let settings = [("GOTRUE_RATE_LIMIT_EMAIL_SENT", "2/1h"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
     let app = TestApp::with_settings(&settings).await;
     let other = app.another(&settings).await;
@@ -55,7 +55,7 @@ async fn a_bucket_is_shared_too_and_refills_one_by_one() {
 }
 
 #[actix_web::test]
-async fn two_instances_send_no_more_text_messages_than_one_may() {
+async fn two_instances_share_the_sms_limit() {
     let twilio = Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
     let settings = [
         ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
@@ -91,11 +91,11 @@ async fn the_second_message_to_one_user_waits() {
 }
 
 #[actix_web::test]
-async fn an_ipv6_client_is_its_network() {
+async fn ipv6_clients_are_limited_by_network() {
     let app = TestApp::with_settings(&[("GOTRUE_RATE_LIMIT_HEADER", "x-client"), ("GOTRUE_RATE_LIMIT_OTP", "1")]).await;
     let ask = async |address: String| {
         let request = app.anon().request(reqwest::Method::POST, "/auth/v1/recover").header("x-client", address);
-        // Somebody else each time: who asks again about one address has to wait for another reason.
+        // A different address each time, because repeated requests for one address have a limit of their own.
         send(request.json(&json!({ "email": format!("{}@test.example", uuid::Uuid::new_v4()) }))).await
     };
     for index in 0..30 {

@@ -1,4 +1,4 @@
-//! Links and codes: where they lead, and that each works once.
+//! Links and codes: their redirects, and that each works once.
 
 use crate::auth::{hash_of, meet, take_link, take_mail, text};
 use crate::support::{PASSWORD, TestApp, send};
@@ -26,7 +26,7 @@ async fn follow(app: &TestApp, link: &str) -> String {
 }
 
 #[actix_web::test]
-async fn a_link_confirms_signs_in_and_is_spent() {
+async fn a_link_confirms_and_signs_in_once() {
     let app = TestApp::with_settings(&BY_MAIL).await;
     sign_up(&app, "ada@test.example", "?redirect_to=https://allowed.example/welcome").await;
     let refused = app
@@ -43,7 +43,7 @@ async fn a_link_confirms_signs_in_and_is_spent() {
 }
 
 #[actix_web::test]
-async fn of_many_requests_with_one_link_one_gets_a_session() {
+async fn one_of_many_requests_with_one_link_gets_a_session() {
     let app = TestApp::with_settings(&BY_MAIL).await;
     sign_up(&app, "ada@test.example", "").await;
     let hash = hash_of(&take_link(&app, "ada@test.example").await);
@@ -56,7 +56,7 @@ async fn of_many_requests_with_one_link_one_gets_a_session() {
 }
 
 #[actix_web::test]
-async fn of_many_requests_with_one_code_one_gets_a_session() {
+async fn one_of_many_requests_with_one_code_gets_a_session() {
     let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_MAILER_SUBJECTS_CONFIRMATION", "{{ .Token }}")];
     let app = TestApp::with_settings(&settings).await;
     sign_up(&app, "ada@test.example", "").await;
@@ -70,7 +70,7 @@ async fn of_many_requests_with_one_code_one_gets_a_session() {
 }
 
 #[actix_web::test]
-async fn of_many_exchanges_of_one_auth_code_one_gets_a_session() {
+async fn one_of_many_exchanges_of_one_auth_code_gets_a_session() {
     let app = TestApp::with_settings(&BY_MAIL).await;
     let verifier = "a-verifier-that-is-long-enough-for-the-rules-0123456789";
     let challenge = {
@@ -98,7 +98,7 @@ async fn of_many_exchanges_of_one_auth_code_one_gets_a_session() {
 }
 
 #[actix_web::test]
-async fn a_token_opens_only_what_it_is_for_and_only_for_its_address() {
+async fn a_token_works_only_for_its_purpose_and_address() {
     let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}")];
     let app = TestApp::with_settings(&settings).await;
     for email in ["ada@test.example", "bob@test.example"] {
@@ -126,7 +126,7 @@ async fn a_token_opens_only_what_it_is_for_and_only_for_its_address() {
 }
 
 #[actix_web::test]
-async fn a_new_password_or_address_makes_what_was_mailed_before_worthless() {
+async fn a_new_password_or_address_invalidates_earlier_mails() {
     let app = TestApp::with_settings(&BY_MAIL).await;
     let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
     let id = text(&app.service().post("/auth/v1/admin/users", body).await.body, "id").to_owned();
@@ -142,7 +142,7 @@ async fn a_new_password_or_address_makes_what_was_mailed_before_worthless() {
 }
 
 #[actix_web::test]
-async fn what_the_user_changes_makes_worthless_what_was_mailed_before() {
+async fn account_changes_invalidate_earlier_mails() {
     let settings = [
         BY_MAIL[0],
         BY_MAIL[1],
@@ -193,7 +193,7 @@ async fn what_the_user_changes_makes_worthless_what_was_mailed_before() {
 }
 
 #[actix_web::test]
-async fn of_many_password_changes_with_one_nonce_one_is_made() {
+async fn one_of_many_password_changes_with_one_nonce_succeeds() {
     let settings = [
         BY_MAIL[0],
         BY_MAIL[1],
@@ -226,7 +226,7 @@ async fn of_many_password_changes_with_one_nonce_one_is_made() {
 }
 
 #[actix_web::test]
-async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session() {
+async fn each_kind_of_mailed_or_texted_proof_opens_one_session() {
     let twilio =
         crate::auth::outside::Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
     let settings = [
@@ -270,7 +270,7 @@ async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session(
 }
 
 #[actix_web::test]
-async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
+async fn redirects_stay_on_the_allow_list_and_headers_do_not_change_links() {
     let settings = [
         BY_MAIL[0],
         BY_MAIL[1],
@@ -282,7 +282,7 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
     let app = TestApp::with_settings(&settings).await;
     let site = app.base.clone();
     let host = site.strip_prefix("http://").expect("plain").to_owned();
-    // Where a reader of URLs sees our host and a browser goes elsewhere.
+    // URLs that a parser may read as our host, but a browser as another.
     let misread = [
         format!("{site}@evil.example/x"),
         format!("{site}:pass@evil.example/x"),
@@ -356,7 +356,7 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
         assert_eq!(redirect, site, "{target:?}");
         assert!(follow(&app, &link).await.starts_with(&format!("{site}#access_token=")), "{target:?}");
     }
-    // The link contains its redirect, which cannot be rewritten.
+    // The link's redirect cannot be changed.
     sign_up(&app, "last@test.example", "?redirect_to=https://x.preview.example/in").await;
     let link = take_link(&app, "last@test.example").await;
     assert!(link.ends_with("redirect_to=https://x.preview.example/in"), "{link}");

@@ -1,4 +1,5 @@
-//! Logs of any level contain no passwords, codes, tokens, keys or hashes. Also: details that appear only in the log.
+//! Logs of any level contain no passwords, codes, tokens, keys or hashes. Also covers details that appear only in the
+//! log.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,12 +16,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Everything this process logs, from the moment somebody asks.
+/// Captures everything that this process logs once enabled.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// All of it so far.
+    /// The log so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().expect("lock")).into_owned()
     }
@@ -60,7 +61,7 @@ pub fn log() -> &'static Log {
     })
 }
 
-/// Secrets that must not appear, with their kind.
+/// Secrets that must not appear in the log, with their kind.
 #[derive(Default)]
 struct Secrets(Vec<(String, String)>);
 
@@ -70,13 +71,13 @@ impl Secrets {
         self.0.push((what.to_owned(), secret.to_owned()));
     }
 
-    /// Keeps the tokens of a session.
+    /// Records the tokens of a session.
     fn session(&mut self, what: &str, body: &Value) {
         self.keep(&format!("{what}: access token"), text(body, "access_token"));
         self.keep(&format!("{what}: refresh token"), text(body, "refresh_token"));
     }
 
-    /// Keeps the code in the subject and the hash in the link of the newest mail; says what they are.
+    /// Records and returns the code in the subject and the hash in the link of the newest mail.
     async fn mail(&mut self, app: &TestApp, what: &str, address: &str) -> (String, String) {
         let (code, body) = take_mail(app, address).await.expect("a mail");
         let hash = body.split_whitespace().find(|word| word.contains("/verify?")).map(hash_of).unwrap_or_default();
@@ -95,8 +96,8 @@ fn holder<'a>(app: &'a TestApp, session: &Value) -> Actor<'a> {
 }
 
 #[actix_web::test]
-async fn no_log_of_any_level_holds_a_secret() {
-    if !alone("auth::logs::no_log_of_any_level_holds_a_secret") {
+async fn no_log_at_any_level_contains_a_secret() {
+    if !alone("auth::logs::no_log_at_any_level_contains_a_secret") {
         return;
     }
     let log = log();
@@ -111,7 +112,7 @@ async fn no_log_of_any_level_holds_a_secret() {
     let captcha = format!("{}/siteverify", outside.base);
     let mut settings: Vec<(&str, &str)> = vec![
         ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
-        // Long codes, lest one be found among the numbers that logs are full of.
+        // Long codes, so that none matches the log's numbers by chance.
         ("GOTRUE_MAILER_OTP_LENGTH", "10"),
         ("GOTRUE_SMS_OTP_LENGTH", "10"),
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
@@ -159,7 +160,7 @@ async fn no_log_of_any_level_holds_a_secret() {
     };
     let post = async |path: &str, body: Value| app.anon().post(path, with_captcha(body)).await;
 
-    // Sign-up, confirmation by link and by code, sign-in right and wrong, refreshing and replaying.
+    // Sign-up, confirmation by link and by code, right and wrong sign-in, refresh and replay.
     post("/auth/v1/signup", json!({ "email": "ada@test.example", "password": PASSWORD })).await;
     let (_, hash) = secrets.mail(&app, "sign-up", "ada@test.example").await;
     let followed = send(app.plain(Method::GET, &format!("/auth/v1/verify?type=signup&token={hash}"))).await;
@@ -198,7 +199,7 @@ async fn no_log_of_any_level_holds_a_secret() {
     secrets.session("exchange", &exchanged.body);
     post("/auth/v1/token?grant_type=pkce", body).await;
 
-    // A new password with its nonce, a new address, a second factor, another's attempt.
+    // A new password with its nonce, a new address, a second factor, another user's attempt.
     let ada = holder(&app, &exchanged.body);
     app.owner.batch_execute("update auth.sessions set created_at = now() - interval '2 days'").await.expect("older");
     assert_eq!(ada.get("/auth/v1/reauthenticate").await.status, 200);
@@ -215,7 +216,7 @@ async fn no_log_of_any_level_holds_a_secret() {
     let raised = factor.raise(&ada).await;
     secrets.session("second factor", &raised);
 
-    // By telephone, anonymously, by invitation, by an administrator's link, with a hash, through a provider.
+    // By phone, anonymously, by invitation, with an administrator's link, with a hash, through a provider.
     assert_eq!(post("/auth/v1/otp", json!({ "phone": "+15550000001" })).await.status, 200);
     let sent = outside.asked().into_iter().rfind(|(path, _)| path.starts_with("/2010")).expect("a message").1;
     let sms: String = sent
@@ -248,7 +249,7 @@ async fn no_log_of_any_level_holds_a_secret() {
     assert!(fragment.contains("access_token="), "{fragment}");
     secrets.keep("provider: redirect", fragment);
 
-    // Failures within: PostgreSQL tells of whole rows, hooks and mail servers of what they were given.
+    // Internal failures: PostgreSQL quotes whole rows, hooks and mail servers quote their input.
     app.owner
         .batch_execute("alter table auth.users add constraint nobody_new check (email <> 'late@test.example')")
         .await
@@ -294,10 +295,10 @@ async fn no_log_of_any_level_holds_a_secret() {
     for line in lines {
         assert!(seen.contains(line), "the log is not what it should be: no '{line}'");
     }
-    // The row refused by PostgreSQL was never stored, so only the beginning of its hash is known.
+    // PostgreSQL refused the row, so only the beginning of its hash is known.
     assert!(!seen.contains("$2a$10$"), "a password hash is in the log");
     for (what, secret) in secrets.0 {
-        // Other tests of this program log too: whole words, lest a code of six digits be found in a time.
+        // Other tests log too. Only whole words count, so that a six-digit code does not match part of a time.
         let found = seen.match_indices(&secret).find(|(at, _)| {
             let word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
             let before = seen[..*at].chars().next_back();
@@ -312,8 +313,8 @@ async fn no_log_of_any_level_holds_a_secret() {
 }
 
 #[actix_web::test]
-async fn why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer() {
-    if !alone("auth::logs::why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer") {
+async fn provider_errors_are_in_the_log_but_not_in_the_answer() {
+    if !alone("auth::logs::provider_errors_are_in_the_log_but_not_in_the_answer") {
         return;
     }
     let log = log();
@@ -331,8 +332,8 @@ async fn why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer()
 }
 
 #[actix_web::test]
-async fn every_line_about_a_request_carries_its_id_whatever_room_writes_it() {
-    if !alone("auth::logs::every_line_about_a_request_carries_its_id_whatever_room_writes_it") {
+async fn every_log_line_about_a_request_has_its_id() {
+    if !alone("auth::logs::every_log_line_about_a_request_has_its_id") {
         return;
     }
     let log = log();

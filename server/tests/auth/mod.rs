@@ -1,4 +1,4 @@
-//! The authentication API over HTTP: its flows, and every guard of its safety.
+//! The auth API over HTTP: its flows and its protections.
 
 mod accounts;
 mod contract;
@@ -26,12 +26,12 @@ use serde_json::Value;
 
 use crate::support::TestApp;
 
-/// The newest queued mail to `address`, as (subject, text); taken out of the queue.
+/// The newest queued mail to `address` as (subject, text), removed from the queue.
 pub async fn take_mail(app: &TestApp, address: &str) -> Option<(String, String)> {
-    let sql = "with newest as (select id from ferrobase.outbox where recipient = $1 order by id desc limit 1)
-               delete from ferrobase.outbox using newest where outbox.id = newest.id returning subject, body_text";
-    let inbox = "with newest as (select id from ferrobase.inbox where recipient = $1 order by id desc limit 1)
-               delete from ferrobase.inbox using newest where inbox.id = newest.id returning subject, body_text";
+    let sql = "with newest as (select id from _supavisor.outbox where recipient = $1 order by id desc limit 1)
+               delete from _supavisor.outbox using newest where outbox.id = newest.id returning subject, body_text";
+    let inbox = "with newest as (select id from _supavisor.inbox where recipient = $1 order by id desc limit 1)
+               delete from _supavisor.inbox using newest where inbox.id = newest.id returning subject, body_text";
     for statement in [sql, inbox] {
         if let Some(row) = app.owner.query_opt(statement, &[&address]).await.expect("mail") {
             return Some((row.get(0), row.get(1)));
@@ -40,13 +40,13 @@ pub async fn take_mail(app: &TestApp, address: &str) -> Option<(String, String)>
     None
 }
 
-/// Makes requests meet: the rows that `select` names are held until `count` requests wait for them, or for a
-/// second where requests go round held rows, then let go.
+/// Makes requests overlap: locks the rows that `select` names until `count` requests wait for them, or for a second if
+/// requests bypass locked rows, then unlocks them.
 pub async fn meet<T>(app: &TestApp, select: &str, count: i64, requests: impl Future<Output = T>) -> T {
     meanwhile(app, &format!("{select} for update"), count, requests).await
 }
 
-/// Like [`meet`], around a statement that somebody else has run and commits once `count` requests wait for it.
+/// Like [`meet`], but with another transaction's statement, which is committed once `count` requests wait for it.
 pub async fn meanwhile<T>(app: &TestApp, statement: &str, count: i64, requests: impl Future<Output = T>) -> T {
     app.owner.batch_execute(&format!("begin; {statement}")).await.expect("the rows are held");
     let letting_go = async {
@@ -64,19 +64,19 @@ pub async fn meanwhile<T>(app: &TestApp, statement: &str, count: i64, requests: 
     futures_util::join!(requests, letting_go).0
 }
 
-/// The link of the newest mail to `address`.
+/// The link in the newest mail to `address`.
 pub async fn take_link(app: &TestApp, address: &str) -> String {
     let (_, text) = take_mail(app, address).await.expect("a mail");
     text.split_whitespace().find(|word| word.contains("/verify?")).expect("a link").to_owned()
 }
 
-/// The hash a link carries.
+/// The token hash in a link.
 pub fn hash_of(link: &str) -> String {
     let url = url::Url::parse(link).expect("url");
     url.query_pairs().find(|(name, _)| name == "token").map(|(_, value)| value.into_owned()).expect("token")
 }
 
-/// A text of an answer.
+/// A string in an answer.
 pub fn text<'a>(body: &'a Value, name: &str) -> &'a str {
     body[name].as_str().unwrap_or_else(|| panic!("{name} in {body}"))
 }

@@ -1,4 +1,4 @@
-//! Where providers that administrators enter may lead: nowhere but to public addresses and what the settings open.
+//! Providers entered by administrators may lead only to public addresses and to those that the settings allow.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,8 +12,8 @@ use crate::support::{Reply, TestApp, outside};
 /// The requests to an outside server: method and path.
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// A server that answers `answers` by path, with `{own}` as its URL and `{id_token}` as its token, or redirects
-/// everything to `onward`.
+/// A server with `answers` by path, in which `{own}` is its URL and `{id_token}` its token. Other requests are
+/// redirected to `onward`.
 fn serve(answers: Vec<(&'static str, Value)>, onward: &str) -> (String, Asked) {
     let asked = Asked::default();
     let (heard, onward) = (Arc::clone(&asked), onward.to_owned());
@@ -51,7 +51,7 @@ fn neighbour() -> (String, Asked) {
     )
 }
 
-/// A server to which the named origin is open.
+/// A server that is allowed to reach the named origin.
 async fn with_open(open: &str) -> TestApp {
     let authority = ("FERROBASE_OUTBOUND_CA_FILE", outside::AUTHORITY);
     TestApp::with_settings(&[("FERROBASE_OUTBOUND_ALLOW", open), authority]).await
@@ -71,7 +71,7 @@ async fn enter(app: &TestApp, name: &str, more: Value) -> Reply {
     app.service().post("/auth/v1/admin/custom-providers", body).await
 }
 
-/// Where a sign-in through the provider ends.
+/// The final URL of a sign-in through the provider.
 async fn sign_in(app: &TestApp, name: &str) -> String {
     let begin = app.anon().get(&format!("/auth/v1/authorize?provider={name}")).await;
     assert_eq!(begin.status, 302, "{}", begin.body);
@@ -83,7 +83,7 @@ async fn sign_in(app: &TestApp, name: &str) -> String {
 }
 
 #[actix_web::test]
-async fn no_redirect_leads_where_nothing_is_open() {
+async fn redirects_reach_only_allowed_origins() {
     let (closed, heard) = neighbour();
     let (open, came) = serve(vec![("/there/token", json!({ "access_token": "a", "token_type": "bearer" }))], &closed);
     let app = with_open(&open).await;
@@ -91,7 +91,7 @@ async fn no_redirect_leads_where_nothing_is_open() {
     let reply = enter(&app, "custom:oidc", json!({ "provider_type": "oidc", "issuer": open })).await;
     assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "validation_failed"), "{}", reply.body);
     assert!(text(&reply.body, "msg").ends_with("returned 302 Found"), "{}", reply.body);
-    // The token endpoint, which leads on with the secret in hand, and the user-info document.
+    // The token endpoint redirects with the secret in the request, and so does the user-info document.
     for (name, token) in [("custom:token", "/token"), ("custom:userinfo", "/there/token")] {
         let endpoints = json!({ "provider_type": "oauth2", "authorization_url": format!("{open}/authorize"),
             "token_url": format!("{open}{token}"), "userinfo_url": format!("{open}/userinfo") });
@@ -104,18 +104,18 @@ async fn no_redirect_leads_where_nothing_is_open() {
         "the open one was asked, once with each way to show the secret"
     );
     assert_eq!(asked(&heard), [""; 0], "the other one was not");
-    // If it is allowed, but its certificate is not trusted, it receives nothing …
+    // If the origin is allowed but its certificate is not trusted, it receives nothing …
     let open = TestApp::with_settings(&[("FERROBASE_OUTBOUND_ALLOW", &closed)]).await;
     let reply = enter(&open, "custom:oidc", json!({ "provider_type": "oidc", "issuer": closed })).await;
     assert_eq!((reply.status, asked(&heard)), (400, vec![]), "{}", reply.body);
-    // … and where somebody does it would have answered: nothing else kept it silent.
+    // … and with a trusted one it would have answered, so nothing else kept it silent.
     let app = with_open(&closed).await;
     let reply = enter(&app, "custom:oidc", json!({ "provider_type": "oidc", "issuer": closed })).await;
     assert_eq!((reply.status, asked(&heard)), (201, vec!["GET /.well-known/openid-configuration".to_owned()]));
 }
 
 #[actix_web::test]
-async fn no_document_that_changes_leads_where_nothing_is_open() {
+async fn changed_documents_reach_only_allowed_origins() {
     let (closed, heard) = neighbour();
     let right = json!({ "access_token": "a", "token_type": "bearer" });
     let signed = json!({ "access_token": "a", "token_type": "bearer", "id_token": "{id_token}" });
@@ -124,7 +124,7 @@ async fn no_document_that_changes_leads_where_nothing_is_open() {
         ("userinfo", right, document("{own}", "{own}", &closed, "{own}")),
         ("keys", signed, document("{own}", "{own}", "{own}", &closed)),
     ] {
-        // The document is right when the provider is entered, and names the neighbour when it is read again.
+        // The document is valid when the provider is entered, and names the neighbour when it is fetched again.
         let (open, came) = serve(
             vec![
                 ("/entered", document("{own}", "{own}", "{own}", "{own}")),
@@ -147,7 +147,7 @@ async fn no_document_that_changes_leads_where_nothing_is_open() {
 }
 
 #[actix_web::test]
-async fn a_setting_that_means_nothing_keeps_the_server_from_starting() {
+async fn an_invalid_setting_prevents_startup() {
     let app = TestApp::start().await;
     for (file, why) in [("/nowhere/at/all.pem", "No such file"), (file!(), "certificate")] {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository").join(file);

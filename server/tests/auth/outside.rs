@@ -7,7 +7,7 @@ use crate::support::{PASSWORD, TestApp, outside, send};
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
 
-/// An outside service: answers `answers` by path, and records its requests.
+/// An outside service with `answers` by path, which records its requests.
 pub struct Outside {
     pub base: String,
     asked: Arc<Mutex<Vec<(String, String)>>>,
@@ -35,7 +35,7 @@ impl Outside {
 }
 
 #[actix_web::test]
-async fn a_leaked_password_is_refused_and_does_not_leave_the_machine() {
+async fn a_leaked_password_is_refused_without_being_sent() {
     // SHA-1 of "leaked-Horse-1" and a padding line.
     let outside = Outside::start(&[("/range/", 200, LEAKED)]);
     let url = format!("{}/range/", outside.base);
@@ -59,7 +59,7 @@ async fn a_leaked_password_is_refused_and_does_not_leave_the_machine() {
 const LEAKED: &str = include_str!("leaked.txt");
 
 #[actix_web::test]
-async fn without_an_answer_about_leaks_the_setting_decides() {
+async fn without_an_answer_of_the_leak_service_the_setting_decides() {
     for (fail_closed, status) in [("false", 200), ("true", 500)] {
         let settings = [
             ("GOTRUE_PASSWORD_HIBP_ENABLED", "true"),
@@ -74,7 +74,7 @@ async fn without_an_answer_about_leaks_the_setting_decides() {
 }
 
 #[actix_web::test]
-async fn captchas_are_asked_for_and_checked() {
+async fn captchas_are_required_and_verified() {
     let outside = Outside::start(&[("/siteverify", 200, r#"{"success": false, "error-codes": ["bad-token"]}"#)]);
     let url = format!("{}/siteverify", outside.base);
     let settings = [
@@ -100,7 +100,7 @@ async fn captchas_are_asked_for_and_checked() {
 }
 
 #[actix_web::test]
-async fn hooks_by_http_are_signed_and_decide() {
+async fn http_hooks_are_signed_and_their_answers_apply() {
     let outside = Outside::start(&[("/before", 200, r#"{"error": {"http_code": 403, "message": "not on the list"}}"#)]);
     let uri = format!("{}/before", outside.base);
     let settings = [
@@ -121,7 +121,7 @@ async fn hooks_by_http_are_signed_and_decide() {
 }
 
 #[actix_web::test]
-async fn a_hook_that_is_a_function_writes_the_claims() {
+async fn a_database_hook_sets_the_claims() {
     let app = TestApp::with_settings(&[
         ("GOTRUE_HOOK_CUSTOM_ACCESS_TOKEN_ENABLED", "true"),
         ("GOTRUE_HOOK_CUSTOM_ACCESS_TOKEN_URI", "pg-functions://postgres/public/claims"),
@@ -145,7 +145,7 @@ async fn a_hook_that_is_a_function_writes_the_claims() {
 }
 
 #[actix_web::test]
-async fn requests_of_one_address_are_limited_and_forwarded_headers_do_not_help() {
+async fn requests_are_limited_per_address_regardless_of_forwarded_headers() {
     let app = TestApp::with_settings(&[("GOTRUE_RATE_LIMIT_OTP", "1")]).await;
     let mut statuses = Vec::new();
     for index in 0..32 {
@@ -161,7 +161,7 @@ async fn requests_of_one_address_are_limited_and_forwarded_headers_do_not_help()
 }
 
 #[actix_web::test]
-async fn mails_are_limited_for_everybody_together() {
+async fn mails_are_limited_globally() {
     let settings = [("GOTRUE_RATE_LIMIT_EMAIL_SENT", "2"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
     let app = TestApp::with_settings(&settings).await;
     let mut statuses = Vec::new();
@@ -203,10 +203,10 @@ async fn a_failing_trigger_of_the_project_leaves_nothing_behind() {
 }
 
 #[actix_web::test]
-async fn a_request_that_takes_too_long_is_told_so_and_leaves_nothing_behind() {
+async fn a_request_over_its_deadline_fails_without_side_effects() {
     let app = TestApp::with_settings(&[("GOTRUE_API_MAX_REQUEST_DURATION", "200ms")]).await;
     let body = json!({ "email": "a@test.example", "password": PASSWORD });
-    // The request waits for a lock that is not released before it was answered.
+    // The request waits for a lock that is held until it was answered.
     let hold = "lock table auth.identities in access exclusive mode";
     app.owner.batch_execute(&format!("begin; {hold}")).await.expect("the table is held");
     let reply = app.anon().post("/auth/v1/signup", body).await;

@@ -5,7 +5,7 @@ use crate::support::{PASSWORD, TestApp};
 use serde_json::json;
 
 #[actix_web::test]
-async fn weak_and_overlong_passwords_are_refused_wherever_one_is_set() {
+async fn weak_and_overlong_passwords_are_refused_everywhere() {
     let settings = [
         ("GOTRUE_PASSWORD_MIN_LENGTH", "10"),
         ("GOTRUE_PASSWORD_REQUIRED_CHARACTERS", "abcdefghijklmnopqrstuvwxyz:0123456789"),
@@ -36,7 +36,7 @@ async fn weak_and_overlong_passwords_are_refused_wherever_one_is_set() {
 }
 
 #[actix_web::test]
-async fn beyond_72_bytes_no_password_matches_by_its_beginning() {
+async fn passwords_over_72_bytes_do_not_match_by_prefix() {
     let app = TestApp::start().await;
     let password = format!("aA1-{}", "x".repeat(68));
     let body = json!({ "email": "ada@test.example", "password": password });
@@ -50,7 +50,7 @@ async fn beyond_72_bytes_no_password_matches_by_its_beginning() {
 }
 
 #[actix_web::test]
-async fn an_address_that_waits_for_its_confirmation_is_not_given_away() {
+async fn an_unconfirmed_address_is_not_revealed() {
     let app = TestApp::start().await;
     let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": false });
     assert_eq!(app.service().post("/auth/v1/admin/users", body).await.status, 200);
@@ -70,7 +70,7 @@ async fn an_address_that_waits_for_its_confirmation_is_not_given_away() {
 }
 
 #[actix_web::test]
-async fn no_answer_holds_a_hash_or_a_token_column() {
+async fn no_answer_contains_a_hash_or_a_token_column() {
     const COLUMNS: [&str; 6] = [
         "confirmation_token",
         "recovery_token",

@@ -1,4 +1,4 @@
-//! Refreshes that travel together: what one of them meets is no affair of the others.
+//! Refreshes that are written as a batch: a problem of one must not affect the others.
 
 use crate::auth::sessions::{refresh, sign_in};
 use crate::auth::text;
@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-/// Signs up and in `count` people, a few at a time: a slow machine hashes few passwords before requests time out.
-/// Answers their sessions.
+/// Signs up and signs in `count` people, a few at a time, because a slow machine hashes few passwords before requests
+/// time out. Returns their sessions.
 async fn people(app: &TestApp, count: usize) -> Vec<Value> {
     let sessions = futures_util::stream::iter(0..count)
         .map(async |number| {
@@ -27,7 +27,7 @@ fn token(session: &Value) -> &str {
     text(session, "refresh_token")
 }
 
-/// Refreshes all at once; the person `odd` is answered with 500, everybody else with 200.
+/// Refreshes all sessions at once. The person `odd` gets 500, everybody else 200.
 async fn all_but_one_go_on(app: &TestApp, sessions: &[Value], odd: &str) {
     let replies = join_all(sessions.iter().map(|session| refresh(app, token(session)))).await;
     for (session, reply) in sessions.iter().zip(&replies) {
@@ -36,7 +36,7 @@ async fn all_but_one_go_on(app: &TestApp, sessions: &[Value], odd: &str) {
     }
 }
 
-/// Makes each refresh take a while.
+/// Makes each refresh slow.
 async fn slow_down(app: &TestApp) {
     app.owner
         .batch_execute(
@@ -48,7 +48,7 @@ async fn slow_down(app: &TestApp) {
         .expect("a trigger");
 }
 
-/// Waits until a refresh is being written in a database that was [`slow_down`]ed.
+/// Waits until a refresh is being written in a database slowed by [`slow_down`].
 async fn begun(app: &TestApp) {
     let asleep =
         "select count(*) > 0 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
@@ -58,7 +58,7 @@ async fn begun(app: &TestApp) {
 }
 
 #[actix_web::test]
-async fn many_at_once_are_each_given_their_own() {
+async fn concurrent_refreshes_each_get_their_own_tokens() {
     let app = TestApp::start().await;
     let sessions = people(&app, 40).await;
     let replies = join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await;
@@ -86,7 +86,7 @@ async fn many_at_once_are_each_given_their_own() {
 }
 
 #[actix_web::test]
-async fn who_is_held_keeps_nobody_else_waiting() {
+async fn a_blocked_refresh_does_not_delay_others() {
     let app = TestApp::start().await;
     let sessions = people(&app, 2).await;
     let hold =
@@ -97,7 +97,7 @@ async fn who_is_held_keeps_nobody_else_waiting() {
         assert_eq!(reply.status, 200, "once it is free: {}", reply.body);
     };
     let free = async {
-        // With the held one, before it and after it.
+        // Together with the blocked one, before it and after it.
         let mut session = sessions[1].clone();
         for _ in 0..3 {
             let reply = refresh(&app, token(&session)).await;
@@ -110,7 +110,7 @@ async fn who_is_held_keeps_nobody_else_waiting() {
 }
 
 #[actix_web::test]
-async fn what_fails_for_one_fails_for_no_other() {
+async fn a_failing_refresh_does_not_affect_others() {
     let app = TestApp::start().await;
     let sessions = people(&app, 10).await;
     let unlucky = text(&sessions[3]["user"], "id");
@@ -126,7 +126,7 @@ async fn what_fails_for_one_fails_for_no_other() {
 }
 
 #[actix_web::test]
-async fn entries_of_the_audit_log_look_alike_however_they_were_written() {
+async fn audit_entries_are_the_same_on_both_paths() {
     let app = TestApp::start().await;
     let sessions = people(&app, 4).await;
     for (session, change) in sessions.iter().zip([
@@ -140,7 +140,7 @@ async fn entries_of_the_audit_log_look_alike_however_they_were_written() {
             .batch_execute(&format!("update auth.users set {change} where id = '{id}'"))
             .await
             .expect("a user with peculiarities");
-        // The common case, and what goes a longer way: the answer to the first did not arrive.
+        // The fast path, and the slow one: the answer to the first refresh was lost.
         for _ in 0..2 {
             assert_eq!(refresh(&app, token(session)).await.status, 200, "{change}");
         }
@@ -160,7 +160,7 @@ async fn entries_of_the_audit_log_look_alike_however_they_were_written() {
 }
 
 #[actix_web::test]
-async fn a_log_of_the_process_alone_leaves_no_entries() {
+async fn with_the_process_log_only_no_audit_rows_are_written() {
     let app = TestApp::with_settings(&[("GOTRUE_AUDIT_LOG_DISABLE_POSTGRES", "true")]).await;
     let sessions = people(&app, 1).await;
     assert_eq!(refresh(&app, token(&sessions[0])).await.status, 200);
@@ -169,7 +169,7 @@ async fn a_log_of_the_process_alone_leaves_no_entries() {
 }
 
 #[actix_web::test]
-async fn a_table_that_is_gone_fails_each_and_leaves_nobody_waiting() {
+async fn with_a_missing_table_every_refresh_fails_at_once() {
     let app = TestApp::start().await;
     let sessions = people(&app, 3).await;
     app.owner.batch_execute("alter table auth.sessions rename to elsewhere").await.expect("no sessions");
@@ -183,7 +183,7 @@ async fn a_table_that_is_gone_fails_each_and_leaves_nobody_waiting() {
 }
 
 #[actix_web::test]
-async fn statements_that_hang_hold_nobody_up_for_long() {
+async fn hanging_statements_time_out() {
     let app = TestApp::start().await;
     let sessions = people(&app, 8).await;
     let (stuck, free) = sessions.split_at(4);
@@ -201,7 +201,7 @@ async fn statements_that_hang_hold_nobody_up_for_long() {
         refresh(&app, token(session)).await;
     }));
     let going_on = async {
-        // All statements hang by now that may be under way.
+        // All statements that can be in progress hang by now.
         let hang =
             "select count(*) >= 3 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
         while !app.owner.query_one(hang, &[]).await.expect("who sleeps").get::<_, bool>(0) {
@@ -216,7 +216,7 @@ async fn statements_that_hang_hold_nobody_up_for_long() {
 }
 
 #[actix_web::test]
-async fn a_row_that_cannot_be_read_costs_no_other_its_answer() {
+async fn an_unreadable_row_does_not_affect_others() {
     let app = TestApp::start().await;
     let sessions = people(&app, 6).await;
     let odd = text(&sessions[2]["user"], "id");
@@ -232,7 +232,7 @@ async fn a_row_that_cannot_be_read_costs_no_other_its_answer() {
 }
 
 #[actix_web::test]
-async fn two_living_tokens_of_one_session_are_both_served() {
+async fn two_valid_tokens_of_one_session_both_work() {
     let app = TestApp::start().await;
     let sessions = people(&app, 1).await;
     let token = token(&sessions[0]);
@@ -250,7 +250,7 @@ async fn two_living_tokens_of_one_session_are_both_served() {
 }
 
 #[actix_web::test]
-async fn tokens_of_nobody_here_are_refused() {
+async fn unknown_tokens_are_refused() {
     let app = TestApp::start().await;
     for (what, change) in [
         ("another instance", "update auth.users set instance_id = gen_random_uuid()"),
@@ -265,19 +265,19 @@ async fn tokens_of_nobody_here_are_refused() {
 }
 
 #[actix_web::test]
-async fn who_hangs_up_is_given_the_successor_next_time() {
+async fn a_disconnected_client_gets_the_successor_on_retry() {
     let app = TestApp::start().await;
     let sessions = people(&app, 1).await;
     slow_down(&app).await;
     let first = Box::pin(refresh(&app, token(&sessions[0])));
     match futures_util::future::select(first, Box::pin(begun(&app))).await {
-        // Its connection closes.
+        // Closes the connection.
         futures_util::future::Either::Right(((), first)) => drop(first),
         futures_util::future::Either::Left(_) => panic!("the refresh takes its time"),
     }
     let reply = refresh(&app, token(&sessions[0])).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
-    // The session of the sign-up lives on beside this one.
+    // The session of the sign-up continues beside this one.
     let living = "select string_agg(token, ' ') from auth.refresh_tokens where not revoked and session_id =
                   (select session_id from auth.refresh_tokens where token = $1)";
     let living: String = app.owner.query_one(living, &[&token(&reply.body)]).await.expect("the living").get(0);
@@ -285,7 +285,7 @@ async fn who_hangs_up_is_given_the_successor_next_time() {
 }
 
 #[actix_web::test]
-async fn who_is_signed_out_meanwhile_stays_out() {
+async fn a_session_signed_out_during_a_refresh_stays_ended() {
     let app = TestApp::start().await;
     let sessions = people(&app, 3).await;
     slow_down(&app).await;
@@ -314,7 +314,7 @@ async fn who_is_signed_out_meanwhile_stays_out() {
 }
 
 #[actix_web::test]
-async fn a_table_that_stays_locked_gathers_no_statements() {
+async fn a_locked_table_does_not_accumulate_statements() {
     let app = TestApp::start().await;
     let sessions = people(&app, 12).await;
     app.owner.batch_execute("begin; lock table auth.refresh_tokens in access exclusive mode").await.expect("the lock");

@@ -17,11 +17,11 @@ pub async fn refresh(app: &TestApp, token: &str) -> crate::support::Reply {
 }
 
 #[actix_web::test]
-async fn a_hundred_refreshes_of_one_token_end_with_one_living_family() {
+async fn a_hundred_refreshes_of_one_token_leave_one_token_family() {
     for version in ["1", "2"] {
         let app = TestApp::with_settings(&[
             ("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", version),
-            // Long, because this tests turns and not deadlines, even on a slow machine.
+            // Long, because this is a test of ordering and not of deadlines, even on a slow machine.
             ("GOTRUE_API_MAX_REQUEST_DURATION", "10m"),
             ("GOTRUE_DB_MAX_POOL_SIZE", "10"),
         ])
@@ -38,7 +38,7 @@ async fn a_hundred_refreshes_of_one_token_end_with_one_living_family() {
         given.sort_unstable();
         given.dedup();
         assert_eq!(given.len(), 1, "all were given the same successor");
-        // Living: one session; of stored tokens one, the successor; of counted ones none is stored.
+        // What remains: one session; of stored tokens, the successor; counted tokens are not stored.
         let row = app
             .owner
             .query_one(
@@ -60,11 +60,11 @@ async fn a_hundred_refreshes_of_one_token_end_with_one_living_family() {
 }
 
 #[actix_web::test]
-async fn refreshes_of_one_token_take_turns_and_none_is_turned_away_for_waiting() {
+async fn refreshes_of_one_token_queue_without_timing_out() {
     let app = TestApp::with_settings(&[("GOTRUE_API_MAX_REQUEST_DURATION", "10m")]).await;
     app.user("ada@test.example").await;
     let token = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
-    // A database that is slow to write: together they need longer than one may wait for another instance.
+    // A database with slow writes: together, the refreshes need longer than a request may wait for another instance.
     app.owner
         .batch_execute(
             "create function public.slowly() returns trigger language plpgsql as
@@ -80,7 +80,7 @@ async fn refreshes_of_one_token_take_turns_and_none_is_turned_away_for_waiting()
 }
 
 #[actix_web::test]
-async fn refreshes_at_two_instances_at_once_stay_one_family() {
+async fn refreshes_at_two_instances_stay_one_family() {
     let app = TestApp::start().await;
     let other = app.another(&[]).await;
     app.user("ada@test.example").await;
@@ -98,7 +98,7 @@ async fn refreshes_at_two_instances_at_once_stay_one_family() {
 }
 
 #[actix_web::test]
-async fn a_token_that_is_spent_or_gone_by_the_time_of_the_rotation_is_not_rotated() {
+async fn a_token_used_or_deleted_concurrently_is_not_rotated() {
     for (what, statement, code, left) in [
         ("the family was revoked", "update auth.refresh_tokens set revoked = true", "refresh_token_already_used", 1),
         ("the token was taken away", "delete from auth.refresh_tokens", "refresh_token_not_found", 0),
@@ -108,7 +108,7 @@ async fn a_token_that_is_spent_or_gone_by_the_time_of_the_rotation_is_not_rotate
         app.user("ada@test.example").await;
         app.owner.batch_execute("delete from auth.sessions").await.expect("no session yet");
         let token = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
-        // The refresh sees a good token that somebody else holds, and judges it once the other's change is committed.
+        // The refresh reads a valid token whose row is locked, and checks it again once the other change is committed.
         let reply = meanwhile(&app, statement, 1, refresh(&app, &token)).await;
         assert_eq!((reply.status, text(&reply.body, "error_code")), (400, code), "{what}: {}", reply.body);
         let counts = "select (select count(*) from auth.refresh_tokens),
@@ -121,7 +121,7 @@ async fn a_token_that_is_spent_or_gone_by_the_time_of_the_rotation_is_not_rotate
 }
 
 #[actix_web::test]
-async fn an_old_token_ends_its_family_even_when_two_come_at_once() {
+async fn an_old_token_ends_its_family_even_if_sent_twice_at_once() {
     let app = TestApp::with_settings(&[("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "0")]).await;
     app.user("ada@test.example").await;
     let first = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
@@ -148,7 +148,7 @@ async fn within_the_interval_a_revoked_family_stays_revoked() {
 }
 
 #[actix_web::test]
-async fn logout_ends_what_it_says_and_access_tokens_with_it() {
+async fn logout_ends_its_scope_including_access_tokens() {
     let app = TestApp::start().await;
     app.user("ada@test.example").await;
     for (scope, survivors) in [("local", [false, true]), ("others", [true, false]), ("global", [false, false])] {
@@ -172,7 +172,7 @@ async fn logout_ends_what_it_says_and_access_tokens_with_it() {
 }
 
 #[actix_web::test]
-async fn a_new_password_ends_the_other_sessions_and_one_set_by_an_administrator_all() {
+async fn a_new_password_ends_other_sessions_and_an_administrators_ends_all() {
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
     let other = sign_in(&app, "ada@test.example", PASSWORD).await;
@@ -200,7 +200,7 @@ async fn a_ban_ends_access_at_once_and_refreshing_too() {
 }
 
 #[actix_web::test]
-async fn with_a_second_factor_a_first_level_session_changes_nothing_that_matters() {
+async fn with_a_second_factor_aal1_cannot_change_credentials() {
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
     app.owner
@@ -219,7 +219,7 @@ async fn with_a_second_factor_a_first_level_session_changes_nothing_that_matters
 }
 
 #[actix_web::test]
-async fn who_is_banned_comes_in_by_no_door() {
+async fn banned_users_cannot_sign_in_by_any_flow() {
     let settings = [
         ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
@@ -257,7 +257,7 @@ async fn who_is_banned_comes_in_by_no_door() {
         assert!(matches!(reply.status, 400 | 403), "{what}: {}", reply.body);
         assert_eq!(text(&reply.body, "error_code"), "user_banned", "{what}");
     }
-    // A code that was sent in spite of it opens nothing either.
+    // A code that was sent anyway is refused too.
     app.anon().post("/auth/v1/recover", json!({ "email": "ada@test.example" })).await;
     let (code, _) = take_mail(&app, "ada@test.example").await.expect("a mail");
     let by_code = json!({ "type": "recovery", "email": "ada@test.example", "token": code });

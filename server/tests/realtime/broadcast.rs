@@ -1,4 +1,4 @@
-//! Broadcasts: over the socket, by HTTP, from the database; public and private worlds apart.
+//! Broadcasts: over the socket, by HTTP, and from the database; separation of public and private channels.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ async fn binary_frames_are_relayed_and_converted_for_the_old_version() {
     sender.reply("72").await;
     let got = new.wait_for_event("broadcast").await;
     assert_eq!((got.payload["event"].as_str(), got.bytes), (Some("raw"), Some(vec![0, 255, 1])));
-    // Phoenix' own kind.
+    // Phoenix' own binary push.
     let mut push =
         vec![0, u8::try_from(join_ref.len()).expect("short"), 2, u8::try_from(topic.len()).expect("short"), 9];
     push.extend_from_slice(format!("{join_ref}73{topic}broadcast").as_bytes());
@@ -52,14 +52,14 @@ async fn binary_frames_are_relayed_and_converted_for_the_old_version() {
     sender.reply("73").await;
     let got = new.wait_for_event("broadcast").await;
     assert_eq!((got.topic.as_str(), got.payload, got.bytes), (topic, Value::Null, Some(vec![9, 0])));
-    // From old to new as text.
+    // From an old client to a new one, as text.
     old.push(&old_ref, topic, "broadcast", message("old", json!([1]))).await;
     assert_eq!(new.wait_for_event("broadcast").await.payload, message("old", json!([1])));
     assert!(old.rest().await.is_empty(), "bytes cannot be told in the old version");
 }
 
 #[actix_web::test]
-async fn a_message_that_is_too_large_is_dropped_and_told_with_ack() {
+async fn an_oversized_message_is_dropped_and_reported_with_ack() {
     let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_PAYLOAD_KB", "1")]).await;
     let (mut ann, mut ben) = (Client::open(&app).await, Client::open(&app).await);
     let ann_ref = ann.join("room", json!({ "broadcast": { "ack": true } })).await;
@@ -70,7 +70,7 @@ async fn a_message_that_is_too_large_is_dropped_and_told_with_ack() {
 }
 
 #[actix_web::test]
-async fn batches_and_single_events_come_by_http() {
+async fn batches_and_single_events_can_be_sent_by_http() {
     let app = TestApp::start().await;
     let mut client = Client::open(&app).await;
     client.join("room", json!({})).await;
@@ -87,7 +87,7 @@ async fn batches_and_single_events_come_by_http() {
     let reply = app.anon().post(path, json!({ "messages": [{ "topic": "room", "event": "e" }] })).await;
     assert_eq!(reply.status, 422);
     assert_eq!(reply.body, json!({ "errors": { "messages": [{ "payload": ["can't be blank"] }] } }));
-    // Single ones: JSON and bytes.
+    // Single messages: JSON and bytes.
     let one = |kind: &'static str, body: Vec<u8>| {
         let request = app.anon().request(reqwest::Method::POST, &format!("{path}/room/events/e%20v"));
         send(request.header("content-type", kind).body(body))
@@ -121,14 +121,14 @@ async fn private_broadcasts_by_http_need_a_policy() {
 }
 
 #[actix_web::test]
-async fn a_slow_reader_is_closed_and_nobody_waits_for_it() {
+async fn a_slow_reader_is_disconnected_without_delaying_others() {
     let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_QUEUE_KB", "512")]).await;
     let (mut ann, mut slow, mut ben) = (Client::open(&app).await, Client::open(&app).await, Client::open(&app).await);
     let ann_ref = ann.join("room", json!({ "broadcast": { "ack": true } })).await;
     slow.join("room", json!({})).await;
     ben.join("room", json!({})).await;
     const COUNTED: &str = "drops_total{reason=\"slow_reader\"} 1";
-    // Sockets buffer some megabytes; the slow one reads nothing.
+    // Sockets buffer some megabytes, and the slow client reads nothing.
     let payload = "x".repeat(400_000);
     for n in 0..60 {
         let answer = ann.ask(&ann_ref, "realtime:room", "broadcast", message("m", json!([n, payload]))).await;
@@ -139,7 +139,7 @@ async fn a_slow_reader_is_closed_and_nobody_waits_for_it() {
         }
     }
     assert!(app.realtime.metrics().contains(COUNTED), "{}", app.realtime.metrics());
-    // It may come back once it can read.
+    // It may reconnect once it can read.
     assert_eq!(slow.wait_for_close().await, Some(1013));
 }
 
@@ -148,7 +148,7 @@ async fn twenty_clients_get_ten_thousand_messages_in_order() {
     const CLIENTS: usize = 20;
     const TOPICS: usize = 4;
     const SENDERS: usize = 2;
-    /// Of each sender on each topic: 10,000 in all.
+    /// Per sender and topic; 10,000 in all.
     const MESSAGES: u64 = 1250;
     let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "0")]).await;
     let mut senders = Vec::new();

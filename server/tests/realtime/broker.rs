@@ -1,4 +1,4 @@
-//! A message broker of the tests' own: as much of NATS' core protocol as instances use. `just test-tools nats` runs the
+//! A message broker for tests: the parts of NATS' core protocol that instances use. `just test-tools nats` runs the
 //! same tests with a real `nats-server`.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Longest message, bytes: less than a large broadcast.
+/// Longest message in bytes: shorter than a large broadcast.
 const LONGEST: usize = 64 << 10;
 
 pub struct Broker {
@@ -26,7 +26,7 @@ pub struct Broker {
 struct State {
     is_down: AtomicBool,
     next: AtomicUsize,
-    /// Subscriptions of each connection: subject and number.
+    /// Subscriptions of each connection: subject and id.
     listeners: Mutex<HashMap<usize, Listener>>,
     published: AtomicUsize,
 }
@@ -55,7 +55,7 @@ impl Broker {
         Self { url, state, accepting }
     }
 
-    /// Ends all connections and takes no new ones.
+    /// Closes all connections and accepts no new ones.
     pub fn go_down(&self) {
         self.state.is_down.store(true, Ordering::Release);
         for (_, listener) in self.state.listeners.lock().drain() {
@@ -89,7 +89,7 @@ fn serve(state: &Arc<State>, stream: TcpStream) {
          \"port\":4222,\"headers\":true,\"max_payload\":{LONGEST},\"proto\":1,\"client_id\":{number}}}\r\n"
     );
     let _ = out.send(hello.into_bytes());
-    // Held until the listener is in its place.
+    // Held until the listener is registered.
     let mut listeners = state.listeners.lock();
     let task = tokio::spawn({
         let (state, out) = (Arc::clone(state), out.clone());

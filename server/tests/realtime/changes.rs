@@ -1,4 +1,4 @@
-//! Changes of tables: receivers and content; broadcasts of the database on the same stream.
+//! Changes of tables: recipients and content; broadcasts of the database on the same stream.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::TestApp;
 const ANN: &str = "00000000-0000-4000-8000-000000000001";
 const BEN: &str = "00000000-0000-4000-8000-000000000002";
 
-/// A table that everybody may read, and one whose rows belong to people.
+/// A table that everybody may read, and one whose rows belong to users.
 const TABLES: &str = "
     create table public.notes (id int primary key, body text, amount numeric, secret text);
     create table public.mine (id int primary key, owner uuid, body text);
@@ -31,7 +31,7 @@ fn wants(entries: Value) -> Value {
 }
 
 #[actix_web::test]
-async fn inserts_updates_and_deletes_are_told_as_upstream_tells_them() {
+async fn inserts_updates_and_deletes_are_sent_in_upstreams_format() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let entry = json!({ "event": "*", "schema": "public", "table": "notes" });
@@ -81,7 +81,7 @@ async fn inserts_updates_and_deletes_are_told_as_upstream_tells_them() {
 }
 
 #[actix_web::test]
-async fn rows_are_told_to_those_who_may_select_them() {
+async fn rows_are_sent_to_those_who_may_select_them() {
     let app = start().await;
     let entry = json!([{ "event": "*", "schema": "public", "table": "mine" }]);
     let (mut ann, mut ben, mut anon) = (Client::open(&app).await, Client::open(&app).await, Client::open(&app).await);
@@ -97,7 +97,7 @@ async fn rows_are_told_to_those_who_may_select_them() {
          alter table mine replica identity full;
          delete from mine where id = 2;"
     );
-    // In one transaction: rows are judged as they stand.
+    // In one transaction: rows are checked in their state after it.
     run(&app, &format!("begin; {sql} commit")).await;
     let told = |messages: Vec<super::client::Got>| {
         let changes = messages.into_iter().filter(|got| got.event == "postgres_changes");
@@ -114,17 +114,17 @@ async fn rows_are_told_to_those_who_may_select_them() {
     service.wait_for(|got| got.payload["data"]["type"] == "DELETE").await;
     assert_eq!(told(service.rest().await), expected(&[("INSERT", 1), ("UPDATE", 1)]), "2 is gone when it is judged");
     let deleted = ben.wait_for(|got| got.payload["data"]["type"] == "DELETE").await;
-    // The log has the whole old row, but with policies only its key is sent.
+    // The WAL has the whole old row, but with policies only its key is sent.
     assert_eq!(deleted.payload["data"]["old_record"], json!({ "id": 2 }));
     assert_eq!(told(ben.rest().await), expected(&[("INSERT", 1), ("UPDATE", 1)]));
     assert_eq!(told(ann.rest().await), expected(&[("DELETE", 2)]), "it is Ben's now");
     assert_eq!(told(anon.rest().await), expected(&[("DELETE", 2)]));
-    // Turned on after the table was first met.
+    // Enabled after the table was first used.
     run(&app, "alter table notes enable row level security").await;
 }
 
 #[actix_web::test]
-async fn row_level_security_that_is_turned_on_counts_at_once() {
+async fn enabling_row_level_security_takes_effect_at_once() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     client.join("a", wants(json!([{ "event": "INSERT", "schema": "public", "table": "notes" }]))).await;
@@ -138,11 +138,11 @@ async fn row_level_security_that_is_turned_on_counts_at_once() {
     )
     .await;
     run(&app, "insert into notes values (3, 'closed', 0, null)").await;
-    // Rows are judged as they stand: nothing is open again before both were.
+    // Rows are checked in their current state, so nothing may be reopened before both changes were checked.
     while service.change().await["data"]["record"]["id"] != 3 {}
     run(&app, "alter table notes disable row level security; insert into notes values (4, 'open', 0, null)").await;
     assert_eq!(client.change().await["data"]["record"]["id"], 4);
-    // Privileges likewise, of the table and of columns.
+    // The same for privileges on the table and on columns.
     run(&app, "revoke select on notes from anon; insert into notes values (5, 'closed', 0, null)").await;
     let got = client.change().await["data"].clone();
     assert_eq!((&got["errors"], &got["record"]), (&json!(["Error 401: Unauthorized"]), &json!({})));
@@ -157,7 +157,7 @@ async fn row_level_security_that_is_turned_on_counts_at_once() {
 }
 
 #[actix_web::test]
-async fn filters_and_selected_columns_narrow_what_is_told() {
+async fn filters_and_selected_columns_limit_what_is_sent() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let config = wants(json!([
@@ -205,7 +205,7 @@ async fn filters_and_selected_columns_narrow_what_is_told() {
     ];
     expected.sort_by_key(|(id, ids, _)| (*id, ids.to_string()));
     assert_eq!(told, expected);
-    // Of a deletion only the old identity is known: without FULL its key.
+    // Of a deleted row, only the replica identity is known: without FULL, its key.
     run(&app, "delete from notes where id = 99; alter table notes replica identity full").await;
     run(&app, "insert into notes values (100, 'x', 0, 's'); delete from notes where id = 100").await;
     let got = client.wait_for(|got| got.payload["data"]["type"] == "DELETE").await;
@@ -214,7 +214,7 @@ async fn filters_and_selected_columns_narrow_what_is_told() {
 }
 
 #[actix_web::test]
-async fn what_cannot_be_subscribed_is_told_in_upstreams_words() {
+async fn invalid_subscriptions_get_upstreams_errors() {
     let app = start().await;
     run(&app, "create table public.unpublished (id int primary key)").await;
     run(&app, "revoke select (secret) on notes from anon; revoke select on notes from anon; grant select (id, body) on notes to anon").await;
@@ -258,7 +258,7 @@ async fn what_cannot_be_subscribed_is_told_in_upstreams_words() {
 }
 
 #[actix_web::test]
-async fn every_family_of_types_is_told_as_postgresql_writes_it_in_json() {
+async fn every_type_category_is_sent_as_postgresqls_json() {
     let app = start().await;
     run(
         &app,
@@ -296,7 +296,7 @@ async fn every_family_of_types_is_told_as_postgresql_writes_it_in_json() {
     let types: Vec<_> = got["columns"].as_array().expect("columns").iter().map(|c| c["type"].clone()).collect();
     let expected: Vec<String> = row.get(1);
     assert_eq!(types, expected);
-    // Long numbers as texts for those who ask.
+    // Large numbers as strings for clients that ask for it.
     let mut careful = Client::open(&app).await;
     let entry = json!([{ "event": "*", "schema": "public", "table": "kinds", "numbers": "text" }]);
     careful.join("room", wants(entry)).await;
@@ -311,13 +311,13 @@ async fn every_family_of_types_is_told_as_postgresql_writes_it_in_json() {
         (&json!({ "name": "big", "type": "text" }), &json!("int2"))
     );
     assert_eq!(client.change().await["data"]["record"], as_numbers);
-    // bytea is hex without its mark.
+    // bytea is hex without its prefix.
     run(&app, "alter table kinds add raw bytea; update kinds set raw = '\\x0102'").await;
     assert_eq!(client.change().await["data"]["record"]["raw"], "0102");
 }
 
 #[actix_web::test]
-async fn large_values_that_did_not_change_and_large_rows() {
+async fn unchanged_large_values_and_large_rows_are_sent() {
     let app = TestApp::logical(&[("FERROBASE_REALTIME_MAX_RECORD_KB", "100")]).await;
     run(&app, TABLES).await;
     run(
@@ -340,7 +340,7 @@ async fn large_values_that_did_not_change_and_large_rows() {
 }
 
 #[actix_web::test]
-async fn partitions_tables_without_key_and_publications_that_change() {
+async fn partitions_keyless_tables_and_changed_publications_work() {
     let app = start().await;
     run(
         &app,
@@ -358,14 +358,14 @@ async fn partitions_tables_without_key_and_publications_that_change() {
     let got = client.change().await["data"].clone();
     assert_eq!(got["errors"], json!(["Error 400: Bad Request, no primary key"]));
     assert!(!got.to_string().contains("\"k\""), "{got}");
-    // Published and taken back while the stream runs.
+    // Published and unpublished while the stream runs.
     run(&app, "create table public.later (id int primary key); insert into later values (1)").await;
     run(&app, "alter publication supabase_realtime add table later; insert into later values (2)").await;
     assert_eq!(client.change().await["data"]["record"], json!({ "id": 2 }));
     run(&app, "alter publication supabase_realtime drop table later; insert into later values (3)").await;
     run(&app, "insert into notes values (1, 'n', 0, null)").await;
     assert_eq!(client.change().await["data"]["table"], "notes");
-    // Dropped and made again, as a dashboard's migration does.
+    // Dropped and recreated, as a dashboard's migration does.
     run(&app, "begin; drop publication supabase_realtime; create publication supabase_realtime; commit; alter publication supabase_realtime add table notes").await;
     run(&app, "insert into notes values (2, 'n', 0, null)").await;
     assert_eq!(client.change().await["data"]["record"]["id"], 2);
@@ -376,7 +376,7 @@ async fn partitions_tables_without_key_and_publications_that_change() {
 }
 
 #[actix_web::test]
-async fn a_table_that_is_published_no_more_ends_its_channels() {
+async fn unpublishing_a_table_ends_its_channels() {
     let app = start().await;
     let (mut client, mut other) = (Client::open(&app).await, Client::open(&app).await);
     let entry = json!([{ "event": "*", "schema": "public", "table": "notes" }]);
@@ -398,7 +398,7 @@ async fn a_table_that_is_published_no_more_ends_its_channels() {
 }
 
 #[actix_web::test]
-async fn channels_that_were_refused_a_stream_join_again_once_there_is_one() {
+async fn channels_refused_without_a_stream_rejoin_once_there_is_one() {
     let app = start().await;
     let drop = "drop publication supabase_realtime; drop publication supabase_realtime_messages_publication";
     run(&app, drop).await;
@@ -418,7 +418,7 @@ async fn channels_that_were_refused_a_stream_join_again_once_there_is_one() {
 }
 
 #[actix_web::test]
-async fn a_new_token_changes_who_is_judged() {
+async fn a_new_token_changes_the_checked_claims() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let entry = json!([{ "event": "*", "schema": "public", "table": "mine" }]);
@@ -434,9 +434,9 @@ async fn a_new_token_changes_who_is_judged() {
 }
 
 #[actix_web::test]
-async fn many_claims_cost_one_round_trip_and_one_failing_policy_harms_no_other() {
+async fn many_claims_take_one_round_trip_and_a_failing_policy_affects_no_other() {
     let app = start().await;
-    // A claim that is not a uuid makes auth.uid() fail only for its owner.
+    // A claim that is not a uuid makes auth.uid() fail, but only for its owner.
     let mut broken = Client::open(&app).await;
     let entry = json!([{ "event": "INSERT", "schema": "public", "table": "mine" }]);
     let exp = chrono::Utc::now().timestamp() + 60;
@@ -500,7 +500,7 @@ async fn the_database_sends_broadcasts_at_commit() {
     assert_eq!(got["event"], "INSERT");
     assert_eq!((&got["payload"]["record"]["body"], &got["payload"]["old_record"]), (&json!("five"), &Value::Null));
     assert!(public.rest().await.is_empty());
-    // Replay, oldest first, and not again live.
+    // Replayed oldest first, and not sent again live.
     let mut late = Client::with_key(&app, &app.service_key).await;
     late.join("room", json!({ "private": true, "broadcast": { "replay": { "since": 0, "limit": 10 } } })).await;
     let got = late.wait_for_event("broadcast").await.payload;
@@ -514,7 +514,7 @@ async fn the_database_sends_broadcasts_at_commit() {
 }
 
 #[actix_web::test]
-async fn a_lost_stream_makes_everybody_join_again_and_the_next_one_works() {
+async fn a_lost_stream_makes_all_clients_rejoin_the_next_one() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let entry = json!([{ "event": "INSERT", "schema": "public", "table": "notes" }]);
@@ -530,7 +530,7 @@ async fn a_lost_stream_makes_everybody_join_again_and_the_next_one_works() {
     client.join("room", wants(entry)).await;
     run(&app, "insert into notes values (1, 'after', 0, null)").await;
     assert_eq!(client.change().await["data"]["record"]["id"], 1);
-    // Slots go with their streams.
+    // Slots are removed with their streams.
     app.realtime.stop();
     let slots = "select count(*) from pg_replication_slots where database = current_database()";
     for _ in 0..100 {
@@ -543,8 +543,8 @@ async fn a_lost_stream_makes_everybody_join_again_and_the_next_one_works() {
 }
 
 #[actix_web::test]
-async fn without_a_log_to_follow_it_is_told_what_to_set() {
-    // The tests' other cluster has wal_level minimal.
+async fn without_logical_wal_the_error_names_the_setting() {
+    // The other cluster of the tests has wal_level minimal.
     let app = TestApp::start().await;
     run(&app, TABLES).await;
     let mut client = Client::open(&app).await;
@@ -555,7 +555,7 @@ async fn without_a_log_to_follow_it_is_told_what_to_set() {
 }
 
 #[actix_web::test]
-async fn the_oldest_clients_subscribe_by_their_topic() {
+async fn the_oldest_clients_subscribe_by_topic() {
     let app = start().await;
     let mut client = Client::with(&app, &app.anon_key, "1.0.0").await;
     let topic = "realtime:public:notes:id=eq.2";

@@ -1,4 +1,4 @@
-//! A client of the Phoenix protocol, by default version 2.0.0.
+//! A client of the Phoenix protocol, version 2.0.0 by default.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::support::TestApp;
 
-/// How long an expected message may take.
+/// Deadline for an expected message.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// How long one that must not come is waited for, behind something that must.
+/// How long to wait for a message that must not arrive, after one that must.
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// A received message of either version.
@@ -23,7 +23,7 @@ pub struct Got {
     pub topic: String,
     pub event: String,
     pub payload: Value,
-    /// Of a binary broadcast with bytes.
+    /// The payload of a binary broadcast.
     pub bytes: Option<Vec<u8>>,
 }
 
@@ -64,7 +64,7 @@ impl Client {
         self.stream.send(Message::text(text)).await.expect("sent");
     }
 
-    /// Sends a text, if the socket still takes one.
+    /// Sends a text if the socket is still open.
     pub async fn try_send_text(&mut self, text: &str) {
         let _ = self.stream.send(Message::text(text)).await;
     }
@@ -73,7 +73,7 @@ impl Client {
         self.stream.send(Message::binary(bytes)).await.expect("sent");
     }
 
-    /// Sends a message with this join's reference; yields its own.
+    /// Sends a message with this join's reference. Returns the message's own reference.
     pub async fn push(&mut self, join_ref: &str, topic: &str, event: &str, payload: Value) -> String {
         let reference = self.reference();
         let text = if self.is_v1 {
@@ -85,7 +85,7 @@ impl Client {
         reference
     }
 
-    /// Sends a message and awaits its answer's payload.
+    /// Sends a message and returns the payload of its reply.
     pub async fn ask(&mut self, join_ref: &str, topic: &str, event: &str, payload: Value) -> Value {
         let reference = self.push(join_ref, topic, event, payload).await;
         self.reply(&reference).await
@@ -95,7 +95,7 @@ impl Client {
         self.wait_for(|got| got.event == "phx_reply" && got.reference == reference).await.payload
     }
 
-    /// Joins `realtime:<name>`; yields the join's reference and the answer.
+    /// Joins `realtime:<name>`. Returns the join's reference and the reply.
     pub async fn try_join(&mut self, name: &str, config: Value, token: Option<&str>) -> (String, Value) {
         let reference = self.reference();
         let topic = format!("realtime:{name}");
@@ -123,7 +123,7 @@ impl Client {
         reference
     }
 
-    /// The first message that fits; those before it are kept.
+    /// The first matching message. Earlier ones are kept.
     pub async fn wait_for(&mut self, mut fits: impl FnMut(&Got) -> bool) -> Got {
         if let Some(place) = self.kept.iter().position(&mut fits) {
             return self.kept.remove(place);
@@ -154,7 +154,7 @@ impl Client {
         self.wait_for_event("postgres_changes").await.payload
     }
 
-    /// Everything that comes until nothing more does.
+    /// All messages until no more arrive.
     pub async fn rest(&mut self) -> Vec<Got> {
         while let Ok(Some(got)) = tokio::time::timeout(SILENCE, self.read()).await {
             self.kept.push(got);
@@ -162,7 +162,7 @@ impl Client {
         std::mem::take(&mut self.kept)
     }
 
-    /// Waits until the server ends the socket; the code it gives.
+    /// Waits until the server closes the socket. Returns its close code.
     pub async fn wait_for_close(&mut self) -> Option<u16> {
         tokio::time::timeout(DEADLINE, async {
             while let Some(got) = self.read().await {
@@ -216,7 +216,7 @@ impl Client {
     }
 }
 
-/// Where an app's sockets are opened.
+/// The URL of an app's sockets.
 pub fn socket_url(app: &TestApp, key: &str, version: &str) -> String {
     let base = app.base.replacen("http", "ws", 1);
     format!("{base}/realtime/v1/websocket?apikey={key}&vsn={version}")
@@ -271,14 +271,14 @@ pub fn push_frame(join_ref: &str, reference: &str, topic: &str, event: &str, pay
     frame
 }
 
-/// A token with these claims, signed as the server's own.
+/// A token with these claims, signed with the server's key.
 pub fn token(claims: Value) -> String {
     let secret = ferrobase::config::DEVELOPMENT_JWT_SECRET;
     let key = jsonwebtoken::EncodingKey::from_secret(secret.as_bytes());
     jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token")
 }
 
-/// Of somebody signed in, for an hour.
+/// The token of a signed-in user, valid for an hour.
 pub fn user_token(subject: &str) -> String {
     let exp = chrono::Utc::now().timestamp() + 3600;
     token(json!({ "role": "authenticated", "sub": subject, "exp": exp }))

@@ -1,4 +1,4 @@
-//! Malicious clients: malformed, oversized and endless frames, joins and presences, others' topics and tokens. Each is
+//! Malicious clients: malformed, oversized and endless frames, joins and presences; others' topics and tokens. Each is
 //! refused without affecting other clients.
 
 use futures_util::SinkExt as _;
@@ -18,7 +18,7 @@ fn now() -> i64 {
     chrono::Utc::now().timestamp()
 }
 
-/// Somebody in a room, who goes on as if nothing had happened.
+/// A client in a channel that must not be affected.
 struct Bystander {
     client: Client,
     join_ref: String,
@@ -40,7 +40,7 @@ impl Bystander {
 }
 
 #[actix_web::test]
-async fn joins_that_hold_anything_are_answered() {
+async fn joins_with_arbitrary_payloads_are_answered() {
     let app = TestApp::start().await;
     let mut bystander = Bystander::enter(&app).await;
     let mut client = Client::open(&app).await;
@@ -62,7 +62,7 @@ async fn joins_that_hold_anything_are_answered() {
 }
 
 #[actix_web::test]
-async fn joins_that_would_be_kept_and_are_large_are_refused() {
+async fn large_joins_are_refused() {
     let app = TestApp::start().await;
     let mut client = Client::open(&app).await;
     let (_, answer) = client.try_join(&"t".repeat(1025), json!({}), None).await;
@@ -83,7 +83,7 @@ async fn joins_that_would_be_kept_and_are_large_are_refused() {
 }
 
 #[actix_web::test]
-async fn a_message_in_endless_parts_ends_its_socket_and_no_other() {
+async fn an_endless_fragmented_message_ends_only_its_socket() {
     let app = TestApp::start().await;
     let mut bystander = Bystander::enter(&app).await;
     let (mut stream, _) = connect_async(socket_url(&app, &app.anon_key, "2.0.0")).await.expect("a socket");
@@ -106,7 +106,7 @@ async fn a_message_in_endless_parts_ends_its_socket_and_no_other() {
 }
 
 #[actix_web::test]
-async fn floods_of_frames_that_belong_to_no_channel_end_their_socket() {
+async fn floods_of_frames_without_a_channel_end_their_socket() {
     let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "10")]).await;
     let mut bystander = Bystander::enter(&app).await;
     for text in ["{", r#"[null,"1","phoenix","heartbeat",{}]"#] {
@@ -120,7 +120,7 @@ async fn floods_of_frames_that_belong_to_no_channel_end_their_socket() {
 }
 
 #[actix_web::test]
-async fn a_room_full_of_presences_takes_no_more() {
+async fn a_full_presence_room_accepts_no_more() {
     let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_QUEUE_KB", "1000")]).await;
     let track = |size: usize| json!({ "event": "track", "payload": { "x": "y".repeat(size) } });
     let mut guests = Vec::new();
@@ -141,7 +141,7 @@ async fn a_room_full_of_presences_takes_no_more() {
 }
 
 #[actix_web::test]
-async fn topics_of_others_are_neither_heard_nor_spoken_to() {
+async fn topics_of_others_can_be_neither_received_nor_sent_to() {
     let app = TestApp::start().await;
     app.owner
         .batch_execute(
@@ -168,7 +168,7 @@ async fn topics_of_others_are_neither_heard_nor_spoken_to() {
         let reason = answer["response"]["reason"].as_str().expect("a reason");
         assert!(reason.starts_with("Unauthorized: You do not have permissions to read"), "{topic:?}: {reason}");
     }
-    // Not joined, by every kind of frame.
+    // Without joining, with every kind of frame.
     let topic = format!("realtime:{ANN}");
     let message = json!({ "type": "broadcast", "event": "forged", "payload": {} });
     for event in ["broadcast", "presence", "access_token", "anything"] {
@@ -177,7 +177,7 @@ async fn topics_of_others_are_neither_heard_nor_spoken_to() {
     }
     mallory.send_binary(push_frame("1", "77", &topic, "forged", b"{}", true)).await;
     assert_eq!(mallory.reply("77").await["response"]["reason"], "unmatched topic");
-    // On the public channel of that name, and by HTTP.
+    // On the public channel with that name, and by HTTP.
     let public = mallory.join_as(ANN, json!({}), Some(&other)).await;
     mallory.push(&public, &topic, "broadcast", message).await;
     let path = format!("/realtime/v1/api/broadcast/{ANN}/events/forged?private=true");
@@ -193,7 +193,7 @@ async fn topics_of_others_are_neither_heard_nor_spoken_to() {
     assert!(ann.rest().await.is_empty());
 }
 
-/// A token of no algorithm, or with another header than it is signed under.
+/// A token with algorithm none, or with a changed header.
 fn with_header(header: &Value, claims: &Value) -> String {
     use base64::Engine as _;
     let encode = |value: &Value| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(value.to_string());
@@ -201,7 +201,7 @@ fn with_header(header: &Value, claims: &Value) -> String {
 }
 
 #[actix_web::test]
-async fn tokens_that_are_expired_forged_or_downgraded_end_their_channel_alone() {
+async fn expired_forged_and_downgraded_tokens_end_only_their_channel() {
     let app = TestApp::start().await;
     let mut bystander = Bystander::enter(&app).await;
     let mut client = Client::open(&app).await;
@@ -228,7 +228,7 @@ async fn tokens_that_are_expired_forged_or_downgraded_end_their_channel_alone() 
         let message = client.wait_for_event("system").await.payload["message"].clone();
         assert!(message.as_str().expect("a text").starts_with(told), "{bad}: {message}");
         assert_eq!(client.wait_for_event("phx_close").await.join_ref, json!(join_ref));
-        // Nor can one join with it.
+        // It cannot be used to join either.
         let (_, answer) = client.try_join("ends", json!({}), Some(&bad)).await;
         assert_eq!(answer["status"], "error", "{bad}");
     }
@@ -243,7 +243,7 @@ async fn tokens_that_are_expired_forged_or_downgraded_end_their_channel_alone() 
 }
 
 #[actix_web::test]
-async fn without_the_projects_key_there_is_no_way_in() {
+async fn without_the_projects_key_all_requests_are_refused() {
     let app = TestApp::start().await;
     let post = |path: &str| app.plain(reqwest::Method::POST, path).json(&json!({ "messages": [] }));
     for path in ["/realtime/v1/api/broadcast", "/realtime/v1/api/broadcast/t/events/e"] {
@@ -261,14 +261,14 @@ async fn without_the_projects_key_there_is_no_way_in() {
         panic!("a socket without the project's key");
     };
     assert_eq!(refused.status(), 401);
-    // Upstream's administration is not served.
+    // Upstream's administration API is not served.
     for path in ["/realtime/v1/api/tenants", "/realtime/v1/socket/websocket", "/realtime/v1/api/openapi"] {
         assert_eq!(send(app.anon().request(reqwest::Method::GET, path)).await.status, 404, "{path}");
     }
 }
 
 #[actix_web::test]
-async fn a_batch_of_too_many_messages_is_refused_whole() {
+async fn an_oversized_batch_is_refused_as_a_whole() {
     let app = TestApp::start().await;
     let message = json!({ "topic": "room", "event": "e", "payload": {} });
     let reply = app.service().post("/realtime/v1/api/broadcast", json!({ "messages": vec![message; 1001] })).await;
@@ -277,7 +277,7 @@ async fn a_batch_of_too_many_messages_is_refused_whole() {
 }
 
 #[actix_web::test]
-async fn changes_that_are_left_out_for_the_projects_rate_are_told_to_be() {
+async fn changes_dropped_by_the_rate_limit_are_reported() {
     let app = TestApp::logical(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SECOND", "1")]).await;
     app.owner
         .batch_execute("create table public.t (id int primary key); alter publication supabase_realtime add table t")
@@ -293,13 +293,13 @@ async fn changes_that_are_left_out_for_the_projects_rate_are_told_to_be() {
     assert_eq!((&told["status"], &told["message"]), (&json!("error"), &json!(text)));
     let rest = client.rest().await;
     let changes = rest.iter().filter(|got| got.event == "postgres_changes").count();
-    // The mean of a minute is one a second, rounded down.
+    // The average over a minute is one per second, rounded down.
     assert!((60..=120).contains(&changes), "{changes}");
     assert!(rest.iter().all(|got| got.event != "system"), "told once, not for each");
 }
 
 #[actix_web::test]
-async fn tokens_that_are_exchanged_without_an_end_disturb_nobody_else() {
+async fn endless_token_exchanges_do_not_affect_others() {
     let app = TestApp::logical(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "0")]).await;
     // The token is exchanged during the query.
     app.owner

@@ -36,7 +36,7 @@ async fn page(
 const NEAR: (&str, &str, &str) = ("127.0.0.1:5", "localhost:54330", "");
 
 #[actix_web::test]
-async fn it_shows_frames_from_the_first_look_on_and_no_tokens() {
+async fn it_shows_frames_from_the_first_view_on_without_tokens() {
     let app = TestApp::start().await;
     let look = async || page(&app, true, "?topic=room%201", NEAR).await.1;
     let mut client = Client::open(&app).await;
@@ -67,7 +67,7 @@ async fn it_shows_frames_from_the_first_look_on_and_no_tokens() {
 }
 
 #[actix_web::test]
-async fn only_this_machine_in_development_and_bearers_of_the_service_key_may_look() {
+async fn only_local_clients_in_development_and_service_keys_have_access() {
     let app = TestApp::start().await;
     let basic =
         |key: &str| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(format!("anybody:{key}")));

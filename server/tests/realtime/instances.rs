@@ -1,5 +1,4 @@
-//! Several servers of one project: broadcasts and presence cross from one to the other, through the database's log or
-//! over NATS.
+//! Several servers of one project: broadcasts and presence cross between them, through the database's WAL or over NATS.
 
 use serde_json::{Value, json};
 
@@ -16,7 +15,7 @@ fn config(key: &str) -> Value {
     json!({ "presence": { "enabled": true, "key": key }, "broadcast": { "ack": true } })
 }
 
-/// A client in the room, on one of the instances.
+/// A client in the channel, on one of the instances.
 struct Guest {
     client: Client,
     join_ref: String,
@@ -47,7 +46,7 @@ impl Guest {
     }
 }
 
-/// Waits until messages from one reach the other, so both instances know each other.
+/// Waits until messages from one reach the other, so that both instances know each other.
 async fn acquainted(from: &mut Guest, to: &mut Guest) {
     for n in 0..100 {
         from.say("hello", json!(n)).await;
@@ -58,7 +57,7 @@ async fn acquainted(from: &mut Guest, to: &mut Guest) {
     panic!("the instances do not find each other");
 }
 
-/// Everything that crosses, between three instances that have just been started.
+/// Everything that crosses between three freshly started instances.
 async fn all_crosses(one: &TestApp, two: &TestApp, three: &TestApp) {
     let mut guests = [Guest::enter(one, "ann").await, Guest::enter(two, "ben").await, Guest::enter(three, "cem").await];
     for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 2), (2, 1), (1, 0)] {
@@ -82,12 +81,12 @@ async fn all_crosses(one: &TestApp, two: &TestApp, three: &TestApp) {
     for other in [&mut *ben, &mut *cem] {
         assert_eq!(other.client.wait_for_event("broadcast").await.bytes, Some(vec![1, 0, 2]));
     }
-    // As long as a broadcast may be.
+    // The maximum size of a broadcast.
     let long = "x".repeat(2_900_000);
     ben.say("long", json!(long)).await;
     assert_eq!(cem.hear("long").await, json!(long));
     assert_eq!(ann.hear("long").await, json!(long));
-    // By HTTP, from the third.
+    // By HTTP, through the third instance.
     let batch = json!({ "messages": [{ "topic": "room", "event": "http", "payload": { "n": 1 } }] });
     assert_eq!(three.service().post("/realtime/v1/api/broadcast", batch).await.status, 202);
     assert_eq!(ann.hear("http").await, json!({ "n": 1 }));
@@ -103,7 +102,7 @@ async fn all_crosses(one: &TestApp, two: &TestApp, three: &TestApp) {
     // A new member on another instance gets the whole state.
     let mut dan = Guest::enter(two, "dan").await;
     assert_eq!(dan.client.wait_for_event("presence_state").await.payload["ann"]["metas"][0]["at"], 2);
-    // An instance that stops takes its presences along.
+    // The presences of a stopping instance disappear.
     dan.track(json!({})).await;
     cem.track(json!({ "at": 3 })).await;
     three.realtime.stop();
@@ -111,12 +110,12 @@ async fn all_crosses(one: &TestApp, two: &TestApp, three: &TestApp) {
         let gone = |got: &super::client::Got| got.event == "presence_diff" && got.payload["leaves"]["cem"].is_object();
         assert_eq!(other.client.wait_for(gone).await.payload["leaves"]["cem"]["metas"][0]["at"], 3);
     }
-    // The others go on.
+    // The others continue.
     ann.say("after", json!(1)).await;
     assert_eq!(ben.hear("after").await, 1);
 }
 
-/// A fourth instance hears of what was there before it.
+/// A fourth instance learns the state from before it started.
 async fn a_newcomer_learns(one: &TestApp) {
     let mut ann = Guest::enter(one, "early").await;
     ann.track(json!({ "at": 1 })).await;
@@ -133,13 +132,13 @@ async fn a_newcomer_learns(one: &TestApp) {
 }
 
 #[actix_web::test]
-async fn broadcasts_and_presence_cross_two_instances_through_the_log() {
+async fn broadcasts_and_presence_cross_two_instances_through_the_wal() {
     let one = TestApp::logical(&[]).await;
     a_newcomer_learns(&one).await;
 }
 
 #[actix_web::test]
-async fn broadcasts_and_presence_cross_three_instances_through_the_log() {
+async fn broadcasts_and_presence_cross_three_instances_through_the_wal() {
     let one = TestApp::logical(&[]).await;
     let (two, three) = (one.another(&[]).await, one.another(&[]).await);
     all_crosses(&one, &two, &three).await;
@@ -149,7 +148,7 @@ async fn broadcasts_and_presence_cross_three_instances_through_the_log() {
 async fn broadcasts_and_presence_cross_three_instances_over_nats() {
     let broker = Broker::start().await;
     let settings = [("FERROBASE_BUS_URL", broker.url.as_str())];
-    // This database's log cannot be followed.
+    // This database has no logical WAL.
     let one = TestApp::with_settings(&settings).await;
     let (two, three) = (one.another(&settings).await, one.another(&settings).await);
     all_crosses(&one, &two, &three).await;
@@ -171,7 +170,7 @@ async fn broadcasts_and_presence_cross_two_and_three_instances_over_a_real_nats_
 }
 
 #[actix_web::test]
-async fn instances_that_lose_nats_find_each_other_again() {
+async fn instances_reconnect_after_losing_nats() {
     let broker = Broker::start().await;
     let settings = [("FERROBASE_BUS_URL", broker.url.as_str())];
     let one = TestApp::with_settings(&settings).await;
@@ -187,7 +186,7 @@ async fn instances_that_lose_nats_find_each_other_again() {
         [&one, &two].iter().all(|app| app.realtime.metrics().contains("ferrobase_realtime_bus_up 0\n"))
     })
     .await;
-    // Sockets and their own instance go on meanwhile.
+    // Sockets and their own instance keep working meanwhile.
     let mut cem = Guest::enter(&one, "cem").await;
     ann.say("alone", json!(1)).await;
     assert_eq!(cem.hear("alone").await, 1);
@@ -205,7 +204,7 @@ async fn instances_that_lose_nats_find_each_other_again() {
 }
 
 #[actix_web::test]
-async fn an_instance_alone_says_nothing_on_the_bus_and_hears_no_stranger() {
+async fn a_single_instance_sends_nothing_and_ignores_foreign_messages() {
     let broker = Broker::start().await;
     let settings = [("FERROBASE_BUS_URL", broker.url.as_str())];
     let one = TestApp::with_settings(&settings).await;
@@ -219,7 +218,7 @@ async fn an_instance_alone_says_nothing_on_the_bus_and_hears_no_stranger() {
     }
     ann.client.rest().await;
     assert_eq!(broker.published(), before);
-    // Another project on the same bus is not heard.
+    // Messages of another project on the same bus are not received.
     let other = TestApp::with_settings(&[
         ("FERROBASE_BUS_URL", broker.url.as_str()),
         ("JWT_SECRET", "another-secret-of-at-least-thirty-two-characters"),
@@ -232,7 +231,7 @@ async fn an_instance_alone_says_nothing_on_the_bus_and_hears_no_stranger() {
 }
 
 #[actix_web::test]
-async fn nobody_speaks_for_an_instance_in_the_log() {
+async fn instance_messages_in_the_wal_cannot_be_forged() {
     let one = TestApp::logical(&[]).await;
     let two = one.another(&[]).await;
     let (mut ann, mut ben) = (Guest::enter(&one, "ann").await, Guest::enter(&two, "ben").await);
@@ -251,7 +250,7 @@ async fn nobody_speaks_for_an_instance_in_the_log() {
 }
 
 #[actix_web::test]
-async fn a_bus_that_cannot_be_is_refused_at_the_start() {
+async fn an_invalid_bus_prevents_startup() {
     let app = TestApp::start().await;
     for settings in [[("FERROBASE_BUS_URL", "redis://user:hidden@host")], [("FERROBASE_BUS_SUBJECT", "a.*")]] {
         let mut settings = settings.to_vec();

@@ -1,5 +1,5 @@
 //! Rows that leave a subscriber's view: only their key is sent, and only to subscribers that asked for it and have seen
-//! them.
+//! the row.
 
 use serde_json::{Value, json};
 
@@ -62,11 +62,11 @@ fn row(kind: &str, id: i64, old: usize) -> (String, i64, usize) {
 }
 
 #[actix_web::test]
-async fn a_row_that_leaves_the_view_is_told_to_those_who_saw_it_alone() {
+async fn a_row_leaving_the_view_is_reported_only_to_those_who_saw_it() {
     let app = start().await;
     run(&app, &format!("insert into mine values ('k', 1, '{ANN}', 'there before'), ('k', 2, '{BEN}', 'not hers')"))
         .await;
-    // The log has the whole old row, but only the key is sent.
+    // The WAL has the whole old row, but only the key is sent.
     run(&app, "alter table mine replica identity full").await;
     let entry = json!({ "event": "*", "schema": "public", "table": "mine", "leaves": true });
     let (mut ann, join_ref) = subscribe(&app, ANN, entry.clone()).await;
@@ -74,18 +74,19 @@ async fn a_row_that_leaves_the_view_is_told_to_those_who_saw_it_alone() {
     let (mut plain, _) = subscribe(&app, ANN, json!({ "event": "*", "schema": "public", "table": "mine" })).await;
     run(&app, &format!("insert into mine values ('k', 3, '{ANN}', 'told')")).await;
     assert_eq!(told(&app, &mut ann).await, [row("INSERT", 3, 0)]);
-    // Hers of before and of since go to Ben; his changes hands without her.
+    // Two of her rows become Ben's, one from before the subscription and one from after it; one of his changes without
+    // concerning her.
     run(&app, &format!("update mine set owner = '{BEN}' where id in (1, 3); update mine set body = 'x' where id = 2"))
         .await;
     assert_eq!(told(&app, &mut ann).await, [row("DELETE", 1, 2), row("DELETE", 3, 2)]);
     assert!(told(&app, &mut cem).await.is_empty(), "never in view: not even the key is told");
     assert_eq!(told(&app, &mut plain).await, [row("INSERT", 3, 0)], "off unless asked for");
-    // Gone is gone, until it comes back.
+    // A row that has left is not reported again until it comes back.
     run(&app, "update mine set body = 'y'").await;
     assert!(told(&app, &mut ann).await.is_empty());
     run(&app, &format!("update mine set owner = '{ANN}' where id = 1")).await;
     assert_eq!(told(&app, &mut ann).await, [row("UPDATE", 1, 5)]);
-    // Under another key it is the old one that left.
+    // If the key changes too, the old key is reported.
     run(&app, &format!("update mine set owner = '{BEN}', id = 10 where id = 1")).await;
     assert_eq!(told(&app, &mut ann).await, [row("DELETE", 1, 2)]);
     // A new token keeps what was seen.
@@ -98,7 +99,7 @@ async fn a_row_that_leaves_the_view_is_told_to_those_who_saw_it_alone() {
 }
 
 #[actix_web::test]
-async fn filters_are_left_too_and_deletions_know_what_passed_them() {
+async fn leaving_a_filter_is_reported_and_deletions_respect_filters() {
     let app = start().await;
     run(&app, &format!("insert into mine values ('k', 1, '{ANN}', 'a', true), ('k', 2, '{ANN}', 'b', false)")).await;
     let entry = |event: &str| {
@@ -112,14 +113,14 @@ async fn filters_are_left_too_and_deletions_know_what_passed_them() {
     let expected = [row("INSERT", 3, 0), row("INSERT", 4, 0), row("DELETE", 1, 2), row("DELETE", 3, 2)];
     assert_eq!(told(&app, &mut ann).await, expected);
     assert_eq!(told(&app, &mut leaver).await, expected[2..]);
-    // The log has only the key, without the filter's columns.
+    // The WAL has only the key, without the filter's columns.
     run(&app, "delete from mine where id in (2, 4)").await;
     assert_eq!(told(&app, &mut ann).await, [row("DELETE", 4, 2)]);
     assert_eq!(told(&app, &mut leaver).await, [row("DELETE", 4, 2)]);
 }
 
 #[actix_web::test]
-async fn what_cannot_be_remembered_is_refused() {
+async fn subscriptions_that_cannot_be_tracked_are_refused() {
     let app = start().await;
     run(
         &app,
@@ -153,6 +154,6 @@ async fn what_cannot_be_remembered_is_refused() {
     let told = client.wait_for_event("system").await.payload;
     let text = "There are too many rows in view to remember: some will leave it without a word";
     assert_eq!((&told["status"], &told["message"]), (&json!("error"), &json!(text)));
-    // Nothing can be seen of it, so nothing can leave.
+    // Nothing of it is visible, so nothing can leave.
     subscribe(&app, ANN, json!({ "event": "*", "schema": "public", "table": "shut", "leaves": true })).await;
 }

@@ -1,6 +1,7 @@
 //! Random tables, policies, claims and changes, compared with what PostgreSQL itself shows.
 //!
-//! `REALTIME_CASES=500 cargo test --test all realtime::oracle` runs the long form; `REALTIME_SEED` begins elsewhere.
+//! `REALTIME_CASES=500 cargo test --test all realtime::oracle` runs a longer version; `REALTIME_SEED` chooses another
+//! start.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ const KEYS: [(&str, &str); 4] = [
 
 struct Subscriber {
     client: Client,
-    /// Whether it asks for rows that leave its view.
+    /// Whether the subscriber asks for rows that leave its view.
     has_leaves: bool,
     role: &'static str,
     claims: String,
@@ -56,7 +57,7 @@ impl Case {
         *from.choose(&mut self.rng).expect("a choice")
     }
 
-    /// A condition that finds a new row, and the values of its key.
+    /// A condition that finds a new row, and its key values.
     fn new_key(&mut self) -> (String, String) {
         self.next += 1;
         let n = self.next;
@@ -76,7 +77,7 @@ impl Case {
         (self.pick(&PEOPLE).to_owned(), body, self.rng.random_range(0..5), self.rng.random_bool(0.3))
     }
 
-    /// A change, and the condition that finds its row; none of a deletion.
+    /// A change, and a condition that finds its row; `None` for a deletion.
     fn change(&mut self) -> (String, &'static str, Option<String>) {
         let (owner, body, level, open) = self.values();
         let table = self.table.clone();
@@ -139,7 +140,7 @@ async fn shown(owner: &Owner, table: &str, finds: &str, subscriber: &Subscriber)
 }
 
 #[actix_web::test]
-async fn postgresql_agrees_who_sees_what() {
+async fn realtime_and_postgresql_agree_who_sees_what() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("a number"));
     let (cases, seed) = (number("REALTIME_CASES", 8), number("REALTIME_SEED", 1));
     let app = TestApp::logical(&[]).await;
@@ -215,7 +216,7 @@ async fn examine(app: &TestApp, seed: u64, counts: &mut BTreeMap<&'static str, u
             });
         }
         run(&app.owner, &sql).await;
-        // Later entries of the log arrive later.
+        // Later WAL entries arrive later.
         let mut expected = Vec::new();
         for subscriber in &subscribers {
             expected.push(match &finds {

@@ -1,7 +1,7 @@
 //! Lost streams, databases and servers under load: no change is missed silently.
 //!
 //! Readers behave as applications should: they read the table at each `SUBSCRIBED`, then apply changes. After all
-//! the kills, each of them has every row.
+//! kills, each of them has every row.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ const TABLE: &str = "
     grant select on public.ticks to anon;
     alter publication supabase_realtime add table public.ticks;";
 
-/// Rows that are written in each test.
+/// Rows written in each test.
 const ROWS: i32 = 400;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -40,7 +40,7 @@ struct Seen {
     joins: usize,
 }
 
-/// A statement that is tried until the database takes it.
+/// Retries a statement until the database accepts it.
 async fn insist(url: &str, sql: &str) -> Vec<i32> {
     for _ in 0..600 {
         if let Ok((client, connection)) = tokio_postgres::connect(url, NoTls).await {
@@ -70,7 +70,7 @@ fn reader(socket: String, database: String) -> JoinHandle<Seen> {
 
 type Stream = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-/// One socket's life.
+/// Reads from one socket until it closes.
 async fn read(mut stream: Stream, database: &str, seen: &mut Seen) {
     let changes = json!([{ "event": "INSERT", "schema": "public", "table": "ticks" }]);
     let payload = json!({ "config": { "postgres_changes": changes } });
@@ -90,7 +90,7 @@ async fn read(mut stream: Stream, database: &str, seen: &mut Seen) {
             Ok(Some(Ok(_))) => continue,
             Ok(None | Some(Err(_))) => return,
             Err(_) => {
-                // As SDKs do from time to time.
+                // SDKs send heartbeats from time to time.
                 if stream.send(Message::text(r#"[null,"0","phoenix","heartbeat",{}]"#)).await.is_err() {
                     return;
                 }
@@ -108,7 +108,7 @@ async fn read(mut stream: Stream, database: &str, seen: &mut Seen) {
                     is_wanted = true;
                 }
             }
-            // Clients join again on it.
+            // Clients rejoin on this.
             "phx_error" => is_wanted = true,
             "phx_close" => panic!("a channel is closed for good: {message}"),
             "postgres_changes" => {
@@ -121,7 +121,7 @@ async fn read(mut stream: Stream, database: &str, seen: &mut Seen) {
     }
 }
 
-/// Writes row after row; `at` is called in between.
+/// Writes rows one by one and calls `at` in between.
 async fn write(database: &str, mut at: impl AsyncFnMut(i32)) {
     for id in 1..=ROWS {
         at(id).await;
@@ -144,7 +144,7 @@ async fn slots(database: &str) -> usize {
 }
 
 #[actix_web::test]
-async fn a_stream_that_is_cut_again_and_again_leaves_no_gap_in_silence() {
+async fn repeated_stream_losses_leave_no_silent_gap() {
     let one = TestApp::logical(&[]).await;
     let two = one.another(&[]).await;
     one.owner.batch_execute(TABLE).await.expect("a table");
@@ -166,14 +166,14 @@ async fn a_stream_that_is_cut_again_and_again_leaves_no_gap_in_silence() {
 }
 
 #[actix_web::test]
-async fn a_database_that_falls_silent_is_lost_and_everybody_is_told() {
+async fn a_silent_database_counts_as_lost_and_clients_are_notified() {
     let (app, valve) = TestApp::logical_behind_valve(&[("FERROBASE_REALTIME_STREAM_TIMEOUT", "2")]).await;
     app.owner.batch_execute(TABLE).await.expect("a table");
     let mut client = Client::open(&app).await;
     let config = json!({ "postgres_changes": [{ "event": "INSERT", "schema": "public", "table": "ticks" }] });
     let join_ref = client.join("ticks", config.clone()).await;
     assert_eq!(client.wait_for_event("system").await.payload["status"], "ok");
-    // Nothing happens for longer than that: a database that answers is not lost.
+    // Longer silence than the timeout: a database that answers is not lost.
     tokio::time::sleep(Duration::from_secs(4)).await;
     app.owner.batch_execute("insert into public.ticks values (1)").await.expect("a row");
     assert_eq!(client.change().await["data"]["record"]["id"], 1);
@@ -189,7 +189,7 @@ async fn a_database_that_falls_silent_is_lost_and_everybody_is_told() {
     client.wait_for(third).await;
 }
 
-/// A PostgreSQL of the test's own, which may be killed.
+/// A PostgreSQL that the test may kill.
 struct Database {
     folder: PathBuf,
     postgres: Option<EmbeddedPostgres>,
@@ -247,7 +247,7 @@ impl Server {
             .env("DATABASE_URL", database)
             .env("API_JWT_SECRET", ferrobase::config::DEVELOPMENT_JWT_SECRET)
             .env("FERROBASE_LISTEN", format!("127.0.0.1:{port}"))
-            // Upstream's means of a whole project are less than these readers take.
+            // Upstream's rate limit for a whole project is lower than what these readers receive.
             .env("TENANT_MAX_EVENTS_PER_SECOND", "0")
             .env("TENANT_MAX_JOINS_PER_SECOND", "0")
             .stdin(Stdio::null())
@@ -284,7 +284,7 @@ impl Drop for Server {
 }
 
 #[actix_web::test]
-async fn a_killed_database_and_a_killed_server_leave_no_gap_in_silence() {
+async fn killing_database_and_server_leaves_no_silent_gap() {
     let database = Database::start().await;
     let url = database.url.clone();
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("a connection");
@@ -301,7 +301,7 @@ async fn a_killed_database_and_a_killed_server_leave_no_gap_in_silence() {
         200 => {
             until("both follow it again", async || slots(&url).await == 2).await;
             one.kill();
-            // Nothing of it is left, though it could not clear up.
+            // Its slot is gone, although it could not clean up.
             until("its slot is gone", async || slots(&url).await == 1).await;
             until("so is its subscription", async || insist(&url, subscriptions).await.len() == 1).await;
         }
@@ -317,9 +317,9 @@ async fn a_killed_database_and_a_killed_server_leave_no_gap_in_silence() {
     database.stop().await;
 }
 
-/// The log is ahead of what others see. A synchronous standby that does not answer makes that last.
+/// The WAL is ahead of what others see. An unresponsive synchronous standby makes that last.
 #[actix_web::test]
-async fn a_commit_that_others_do_not_see_yet_is_told_once_they_do() {
+async fn a_commit_is_sent_once_others_can_see_it() {
     let database = Database::start().await;
     let url = database.url.clone();
     let connect = async || {

@@ -1,4 +1,4 @@
-//! Private channels: policies on `realtime.messages` say who may read and write.
+//! Private channels: policies on `realtime.messages` decide who may read and write.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::TestApp;
 const ANN: &str = "00000000-0000-4000-8000-000000000001";
 const BEN: &str = "00000000-0000-4000-8000-000000000002";
 
-/// Members of a room read it; those who may write do.
+/// Members of a room may read it; some may write too.
 const RULES: &str = "
     create table public.members (room text, person uuid, writes boolean, present boolean);
     create policy reads on realtime.messages for select to authenticated using (
@@ -67,7 +67,7 @@ async fn policies_decide_who_joins_and_writes() {
 }
 
 #[actix_web::test]
-async fn public_and_private_channels_of_one_name_share_nothing() {
+async fn public_and_private_channels_of_one_name_are_separate() {
     let app = TestApp::start().await;
     let mut public = Client::open(&app).await;
     let mut private_one = Client::with_key(&app, &app.service_key).await;
@@ -84,20 +84,20 @@ async fn public_and_private_channels_of_one_name_share_nothing() {
 }
 
 #[actix_web::test]
-async fn rights_are_asked_again_when_the_token_changes() {
+async fn permissions_are_checked_again_when_the_token_changes() {
     let app = TestApp::start().await;
     app.owner.batch_execute(RULES).await.expect("rules");
     let mut client = Client::open(&app).await;
     let join_ref = client.join_as("room", private(), Some(&user_token(BEN))).await;
     assert_eq!(client.ask(&join_ref, "realtime:room", "broadcast", message("a")).await["status"], "error");
-    // Allowed since; remembered until the token changes.
+    // Allowed in the meantime, but cached until the token changes.
     app.owner.batch_execute("update public.members set writes = true").await.expect("update");
     assert_eq!(client.ask(&join_ref, "realtime:room", "broadcast", message("b")).await["status"], "error");
     let exp = chrono::Utc::now().timestamp() + 1800;
     let renewed = token(json!({ "role": "authenticated", "sub": BEN, "exp": exp }));
     client.push(&join_ref, "realtime:room", "access_token", json!({ "access_token": renewed })).await;
     assert_eq!(client.ask(&join_ref, "realtime:room", "broadcast", message("c")).await["status"], "ok");
-    // Lost with the next one.
+    // Revoked with the next token.
     app.owner.batch_execute("delete from public.members").await.expect("delete");
     client.push(&join_ref, "realtime:room", "access_token", json!({ "access_token": user_token(ANN) })).await;
     let told = client.wait_for_event("system").await.payload["message"].clone();
@@ -106,7 +106,7 @@ async fn rights_are_asked_again_when_the_token_changes() {
 }
 
 #[actix_web::test]
-async fn a_database_that_cannot_be_asked_about_a_new_token_ends_no_channel_for_good() {
+async fn an_unreachable_database_during_a_token_change_allows_rejoining() {
     let app = TestApp::start().await;
     app.owner
         .batch_execute(
@@ -122,12 +122,12 @@ async fn a_database_that_cannot_be_asked_about_a_new_token_ends_no_channel_for_g
     client.push(&join_ref, "realtime:room", "access_token", json!({ "access_token": user_token(BEN) })).await;
     let told = client.wait_for_event("system").await.payload["message"].clone();
     assert_eq!(told, "Query was cancelled, please try again");
-    // Clients join again on it, and not on phx_close.
+    // Clients rejoin on this event, but not on phx_close.
     assert_eq!(client.wait_for_event("phx_error").await.join_ref, json!(join_ref));
 }
 
 #[actix_web::test]
-async fn a_failing_policy_lets_nobody_in() {
+async fn a_failing_policy_admits_nobody() {
     let app = TestApp::start().await;
     app.owner
         .batch_execute(

@@ -1,4 +1,4 @@
-//! Presence: state, diffs, keys, several tabs, socket loss.
+//! Presence: state, diffs, keys, several tabs, lost sockets.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn config(key: &str) -> Value {
 }
 
 #[actix_web::test]
-async fn members_see_who_comes_changes_and_goes() {
+async fn members_see_joins_changes_and_leaves() {
     let app = TestApp::start().await;
     let (mut ann, mut ben) = (Client::open(&app).await, Client::open(&app).await);
     let ann_ref = ann.join("room", config("ann")).await;
@@ -23,7 +23,7 @@ async fn members_see_who_comes_changes_and_goes() {
     let diff = ann.wait_for_event("presence_diff").await.payload;
     let first = diff["joins"]["ann"]["metas"][0].clone();
     assert_eq!((&first["at"], &diff["leaves"]), (&json!(1), &json!({})));
-    // The same again is nothing new.
+    // Tracking the same state again sends nothing.
     ann.ask(&ann_ref, "realtime:room", "presence", track(json!({ "at": 1 }))).await;
 
     let ben_ref = ben.join("room", config("ben")).await;
@@ -66,7 +66,7 @@ async fn two_tabs_share_a_key_and_a_lost_socket_leaves_one() {
 }
 
 #[actix_web::test]
-async fn what_is_no_presence_is_refused() {
+async fn invalid_presences_are_refused() {
     let app = TestApp::with_settings(&[
         ("FERROBASE_REALTIME_MAX_PAYLOAD_KB", "1"),
         ("FERROBASE_REALTIME_MAX_CLIENT_PRESENCE_EVENTS", "3"),

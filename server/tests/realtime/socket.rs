@@ -29,7 +29,7 @@ async fn a_handshake_without_a_key_is_refused_by_the_gateway() {
 }
 
 #[actix_web::test]
-async fn both_serializers_join_beat_and_leave() {
+async fn both_serializers_can_join_heartbeat_and_leave() {
     let app = TestApp::start().await;
     for version in ["1.0.0", "2.0.0"] {
         let mut client = Client::with(&app, &app.anon_key, version).await;
@@ -48,11 +48,11 @@ async fn both_serializers_join_beat_and_leave() {
 }
 
 #[actix_web::test]
-async fn frames_that_come_with_the_handshake_are_not_lost() {
+async fn frames_sent_with_the_handshake_are_not_lost() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let app = TestApp::start().await;
     let address = app.base.trim_start_matches("http://");
-    // Clients mask their frames; this mask changes nothing.
+    // Clients must mask their frames; this mask is the identity.
     let beat = |reference: u8| {
         let text = format!(r#"[null,"{reference}","phoenix","heartbeat",{{}}]"#);
         let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).expect("short"), 0, 0, 0, 0];
@@ -64,7 +64,7 @@ async fn frames_that_come_with_the_handshake_are_not_lost() {
          Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
         app.anon_key
     );
-    // The first frame as a whole, the second cut in two.
+    // The first frame whole, the second split in two.
     for cut in [1, 20] {
         let mut stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
         let second = beat(2);
@@ -103,7 +103,7 @@ async fn malformed_frames_are_dropped_and_the_socket_stays() {
 }
 
 #[actix_web::test]
-async fn a_frame_that_is_too_long_ends_its_socket_and_no_other() {
+async fn an_oversized_frame_ends_only_its_socket() {
     let app = TestApp::start().await;
     let (mut bad, mut good) = (Client::open(&app).await, Client::open(&app).await);
     let _ = bad.send_text(&"x".repeat(5_000_001)).await;
@@ -112,7 +112,7 @@ async fn a_frame_that_is_too_long_ends_its_socket_and_no_other() {
 }
 
 #[actix_web::test]
-async fn joins_are_refused_with_upstreams_words() {
+async fn refused_joins_get_upstreams_errors() {
     let app = TestApp::start().await;
     let mut client = Client::open(&app).await;
     let forged = {
@@ -134,13 +134,13 @@ async fn joins_are_refused_with_upstreams_words() {
     }
     let (_, answer) = client.try_join("", json!({}), None).await;
     assert_eq!(answer["response"]["reason"], "TopicNameRequired: You must provide a topic name");
-    // An opaque key in the place of a token is ignored.
+    // An opaque key in place of a token is ignored.
     let (_, answer) = client.try_join("x", json!({}), Some("sb_publishable_x")).await;
     assert_eq!(answer["status"], "ok");
 }
 
 #[actix_web::test]
-async fn joining_again_closes_the_old_instance_of_the_channel() {
+async fn rejoining_closes_the_old_instance_of_the_channel() {
     let app = TestApp::start().await;
     let mut client = Client::open(&app).await;
     let first = client.join("x", json!({})).await;
@@ -153,7 +153,7 @@ async fn joining_again_closes_the_old_instance_of_the_channel() {
 }
 
 #[actix_web::test]
-async fn a_channel_ends_when_its_token_does_and_the_socket_stays() {
+async fn a_channel_ends_with_its_token_and_the_socket_stays() {
     let app = TestApp::start().await;
     let mut client = Client::open(&app).await;
     let short = token(json!({ "role": "anon", "exp": now() + 2 }));
@@ -165,7 +165,7 @@ async fn a_channel_ends_when_its_token_does_and_the_socket_stays() {
     let text = told.payload["message"].as_str().expect("text");
     assert!(text.starts_with("Token has expired ") && text.ends_with(" seconds ago"), "{text}");
     assert_eq!(client.wait_for_event("phx_close").await.join_ref, json!(join_ref));
-    // The other channel goes on; a bad new token ends it.
+    // The other channel continues; an invalid new token ends it.
     client.push(&other, "realtime:long", "access_token", json!({ "access_token": null })).await;
     client.push(&other, "realtime:long", "access_token", json!({ "access_token": "sb_x" })).await;
     assert_eq!(client.ask("", "phoenix", "heartbeat", json!({})).await["status"], "ok");
@@ -176,7 +176,7 @@ async fn a_channel_ends_when_its_token_does_and_the_socket_stays() {
 }
 
 #[actix_web::test]
-async fn limits_are_settings_and_refuse_with_upstreams_words() {
+async fn limits_are_configurable_and_use_upstreams_errors() {
     let settings = [
         ("FERROBASE_REALTIME_MAX_CONCURRENT_USERS", "2"),
         ("TENANT_MAX_CHANNELS_PER_CLIENT", "2"),
@@ -193,7 +193,7 @@ async fn limits_are_settings_and_refuse_with_upstreams_words() {
     let (_, answer) = third.try_join("a", json!({}), None).await;
     assert_eq!(answer["response"]["reason"], "ConnectionRateLimitReached: Too many connected users");
     drop(first);
-    // A place is free again.
+    // There is room again.
     loop {
         let (_, answer) = third.try_join("a", json!({}), None).await;
         if answer["status"] == "ok" {
@@ -245,7 +245,7 @@ async fn a_server_that_stops_closes_its_sockets() {
 }
 
 #[actix_web::test]
-async fn figures_are_told() {
+async fn metrics_are_exported() {
     let app = TestApp::start().await;
     let mut client = Client::open(&app).await;
     client.join("x", json!({})).await;
@@ -254,7 +254,7 @@ async fn figures_are_told() {
         assert!(text.lines().any(|other| other == line), "{text}");
     }
     let _: Value = client.ask("", "phoenix", "heartbeat", json!({})).await;
-    // Deliveries by kind and class of channel.
+    // Deliveries by message kind and channel class.
     let mut service = Client::with_key(&app, &app.service_key).await;
     let config = |private: bool| json!({ "private": private, "broadcast": { "self": true } });
     for (private, count) in [(false, 1), (true, 2)] {
@@ -281,7 +281,7 @@ async fn figures_are_told() {
 }
 
 #[actix_web::test]
-async fn an_address_whose_joins_are_refused_again_and_again_waits() {
+async fn addresses_with_repeatedly_refused_joins_are_throttled() {
     let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_REFUSALS_PER_ADDRESS", "1")]).await;
     let (mut guessing, mut honest) = (Client::open(&app).await, Client::open(&app).await);
     honest.try_join("", json!({}), None).await;

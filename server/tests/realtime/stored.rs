@@ -1,4 +1,4 @@
-//! Broadcasts that the database keeps: sent without a partition, replayed to those who come back, none lost on the way.
+//! Stored broadcasts: sent without a partition, replayed to returning clients, none lost in between.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn number(got: &Got) -> i64 {
     got.payload["payload"]["n"].as_i64().expect("a number")
 }
 
-/// Broadcasts of the room, as many as these.
+/// This many broadcasts of the channel.
 async fn heard(client: &mut Client, count: usize) -> Vec<Got> {
     let mut all = Vec::new();
     for _ in 0..count {
@@ -24,7 +24,7 @@ async fn heard(client: &mut Client, count: usize) -> Vec<Got> {
 }
 
 #[actix_web::test]
-async fn a_message_is_sent_where_no_partition_is_there_for_it() {
+async fn a_message_without_a_partition_is_sent() {
     let app = TestApp::logical(&[]).await;
     let mut client = Client::with_key(&app, &app.service_key).await;
     client.join("room", json!({ "private": true, "broadcast": { "replication_ready": true } })).await;
@@ -38,7 +38,7 @@ async fn a_message_is_sent_where_no_partition_is_there_for_it() {
          end $$",
     )
     .await;
-    // As somebody who may send and no more.
+    // As a role that may only send.
     run(
         &app,
         "create policy sends on realtime.messages for insert to authenticated with check (true);
@@ -50,7 +50,7 @@ async fn a_message_is_sent_where_no_partition_is_there_for_it() {
 }
 
 #[actix_web::test]
-async fn what_is_sent_while_no_server_runs_is_told_to_those_who_come_back() {
+async fn messages_sent_while_no_server_runs_are_replayed() {
     let app = TestApp::logical(&[]).await;
     let mut client = Client::with_key(&app, &app.service_key).await;
     client.join("room", json!({ "private": true, "broadcast": { "replication_ready": true } })).await;
@@ -60,7 +60,7 @@ async fn what_is_sent_while_no_server_runs_is_told_to_those_who_come_back() {
     assert_eq!(number(&last), 0);
     app.realtime.stop();
     assert_eq!(client.wait_for_close().await, Some(1012));
-    // More than a replay by time has. Other topics, and what is public, are none of it.
+    // More than a replay by time returns. Other topics and public messages are not included.
     run(
         &app,
         "do $$ begin for n in 1 .. 60 loop
@@ -109,7 +109,7 @@ async fn what_is_sent_while_no_server_runs_is_told_to_those_who_come_back() {
 }
 
 #[actix_web::test]
-async fn a_message_that_comes_between_the_replay_and_the_join_is_told_once() {
+async fn a_message_between_replay_and_join_is_delivered_once() {
     let app = TestApp::logical(&[]).await;
     // A filter on this column waits for the lock.
     run(

@@ -1,4 +1,4 @@
-//! `realtime.subscription`: what tools read of who is subscribed to what.
+//! `realtime.subscription`, where tools read who has subscribed to what.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn start() -> TestApp {
     app
 }
 
-/// The rows as JSON, oldest first, without what is new in each run.
+/// The rows as JSON, oldest first, without values that differ in each run.
 async fn rows(app: &TestApp) -> Vec<Value> {
     let sql = "select to_jsonb(s) - 'id' - 'subscription_id' - 'created_at'
                from realtime.subscription s order by s.id";
@@ -38,7 +38,7 @@ async fn until_rows(app: &TestApp, count: usize) -> Vec<Value> {
 }
 
 #[actix_web::test]
-async fn tools_read_who_is_subscribed_to_what() {
+async fn tools_can_read_all_subscriptions() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let claims = json!({ "role": "authenticated", "sub": ANN, "exp": chrono::Utc::now().timestamp() + 60, "x": "ü" });
@@ -68,7 +68,7 @@ async fn tools_read_who_is_subscribed_to_what() {
     let mut wide = found[1..].to_vec();
     wide.sort_by_key(|row| row["entity"].to_string());
     assert_eq!(wide, [row("desk.notes", json!([]), "*", Value::Null), row("desk.other", json!([]), "*", Value::Null)]);
-    // A new token's claims, then nothing any more.
+    // A new token's claims, then none after leaving.
     client.push(&join_ref, "realtime:room", "access_token", json!({ "access_token": user_token(ANN) })).await;
     until("the claims are the new ones", async || {
         let rows = rows(&app).await;
@@ -77,7 +77,7 @@ async fn tools_read_who_is_subscribed_to_what() {
     .await;
     client.ask(&join_ref, "realtime:room", "phx_leave", json!({})).await;
     until_rows(&app, 0).await;
-    // API roles do not see anybody's claims.
+    // API roles cannot see anybody's claims.
     for role in ["anon", "authenticated"] {
         for table in ["subscription", "noted_subscriptions"] {
             let sql = format!("begin; set local role {role}; select * from realtime.{table}");
@@ -89,7 +89,7 @@ async fn tools_read_who_is_subscribed_to_what() {
 }
 
 #[actix_web::test]
-async fn rows_of_an_instance_go_with_its_stream_and_others_stay() {
+async fn an_instances_rows_are_removed_with_its_stream() {
     let one = start().await;
     let two = one.another(&[]).await;
     let entry = json!({ "postgres_changes": [{ "event": "*", "schema": "desk", "table": "notes" }] });
@@ -99,7 +99,7 @@ async fn rows_of_an_instance_go_with_its_stream_and_others_stay() {
     until_rows(&one, 2).await;
     two.realtime.stop();
     until_rows(&one, 1).await;
-    // The next instance that opens a stream removes the other's rows.
+    // The next instance that opens a stream removes the rows of the lost one.
     let three = one.another(&[]).await;
     let mut cem = Client::open(&three).await;
     cem.join("room", entry).await;
@@ -113,7 +113,7 @@ async fn rows_of_an_instance_go_with_its_stream_and_others_stay() {
 }
 
 #[actix_web::test]
-async fn claims_that_cannot_be_stored_hide_no_other_row() {
+async fn unstorable_claims_do_not_hide_other_rows() {
     let app = start().await;
     let mut client = Client::open(&app).await;
     let entry = json!({ "postgres_changes": [{ "event": "*", "schema": "desk", "table": "notes" }] });

@@ -10,7 +10,7 @@ use crate::rest::house::{Ground, House, connect};
 use crate::support::cluster::Database;
 use crate::support::wire::{Reply, send};
 
-/// A request as `claims` (JSON text; empty for anonymous), with an extra header if `header` is not empty.
+/// A request with `claims` (JSON text; empty for anonymous), and with an extra header if `header` is not empty.
 async fn ask(house: &House, claims: &str, method: &str, target: &str, header: &str, body: &str) -> Reply {
     let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
     if !claims.is_empty() {
@@ -28,7 +28,7 @@ fn rows(reply: &Reply) -> Value {
 
 const MEMBER: &str = r#"{"role":"sky_member"}"#;
 
-/// Asks until the answer is as wished; a reload takes a moment.
+/// Repeats a request until the answer is as expected, because a reload takes a moment.
 async fn wait_for(house: &House, target: &str, wished: impl Fn(&Reply) -> bool) -> Reply {
     let started = Instant::now();
     loop {
@@ -41,7 +41,7 @@ async fn wait_for(house: &House, target: &str, wished: impl Fn(&Reply) -> bool) 
 }
 
 #[actix_web::test]
-async fn what_is_refused_after_it_ran_leaves_nothing_behind() {
+async fn statements_refused_after_execution_are_rolled_back() {
     let house = House::open(&[("PGRST_DB_TX_END", "commit")]).await;
     let two = r#"[{"hall": 7, "seat": 1}, {"hall": 7, "seat": 2}]"#;
     let single = "Accept: application/vnd.pgrst.object+json";
@@ -70,7 +70,7 @@ async fn what_is_refused_after_it_ran_leaves_nothing_behind() {
 }
 
 #[actix_web::test]
-async fn what_is_accepted_stays_and_what_is_asked_to_be_rolled_back_does_not() {
+async fn accepted_writes_stay_unless_a_rollback_is_requested() {
     let house = House::open(&[("PGRST_DB_TX_END", "commit-allow-override")]).await;
     let body = r#"{"hall": 7, "seat": 1}"#;
     let rolled_back = ask(&house, MEMBER, "POST", "/slots", "Prefer: tx=rollback", body).await;
@@ -82,7 +82,7 @@ async fn what_is_accepted_stays_and_what_is_asked_to_be_rolled_back_does_not() {
 }
 
 #[actix_web::test]
-async fn a_notification_brings_a_new_table_in() {
+async fn a_notification_makes_a_new_table_available() {
     let house = House::open(&[]).await;
     assert_eq!(ask(&house, "", "GET", "/comets", "", "").await.status, 404);
     house
@@ -117,7 +117,7 @@ async fn a_changed_column_does_not_break_prepared_statements() {
 }
 
 #[actix_web::test]
-async fn settings_in_the_database_win_and_are_read_again_when_asked() {
+async fn settings_in_the_database_win_and_are_reloaded_on_request() {
     let house = House::open(&[("PGRST_DB_MAX_ROWS", "3")]).await;
     let count = |reply: &Reply| rows(reply).as_array().map_or(0, Vec::len);
     assert_eq!(count(&ask(&house, "", "GET", "/stars?select=id", "", "").await), 3);
@@ -138,7 +138,7 @@ async fn settings_in_the_database_win_and_are_read_again_when_asked() {
 }
 
 #[actix_web::test]
-async fn without_in_database_configuration_no_role_setting_holds() {
+async fn without_in_database_configuration_role_settings_are_ignored() {
     let house = House::open(&[("PGRST_DB_CONFIG", "false")]).await;
     let slow = r#"{"role":"sky_slow"}"#;
     let reply = ask(&house, slow, "GET", "/rpc/setting?name=statement_timeout", "", "").await;
@@ -146,13 +146,13 @@ async fn without_in_database_configuration_no_role_setting_holds() {
 }
 
 #[actix_web::test]
-async fn just_in_time_compilation_is_off_unless_somebody_has_said_what_it_is_to_be() {
+async fn jit_is_off_unless_it_is_configured() {
     let jit = async |house: &House| rows(&ask(house, "", "GET", "/rpc/setting?name=jit", "", "").await);
     let house = House::open(&[]).await;
     let found = "select setting, source from pg_settings where name = 'jit'";
     let found = house.owner.query_one(found, &[]).await.expect("the setting");
     let (setting, source): (String, String) = (found.get(0), found.get(1));
-    // The embedded PostgreSQL is started with a word on it, another one mostly without.
+    // The embedded PostgreSQL sets it at startup; other servers usually do not.
     assert_eq!(jit(&house).await, json!(if source == "default" { "off" } else { setting.as_str() }));
     let shared = House::open(&[("PGRST_DB_PREPARED_STATEMENTS", "false")]).await;
     assert_eq!(jit(&shared).await, json!(setting), "the session behind a pooler is not ours");
@@ -163,7 +163,7 @@ async fn just_in_time_compilation_is_off_unless_somebody_has_said_what_it_is_to_
 }
 
 #[actix_web::test]
-async fn stages_are_timed_where_that_is_wanted() {
+async fn stages_are_timed_if_enabled() {
     let house = House::open(&[("PGRST_SERVER_TIMING_ENABLED", "true")]).await;
     for (method, target) in [("GET", "/labels?select=id"), ("GET", "/"), ("OPTIONS", "/labels"), ("OPTIONS", "/")] {
         let reply = ask(&house, "", method, target, "", "").await;
@@ -174,7 +174,7 @@ async fn stages_are_timed_where_that_is_wanted() {
 }
 
 #[actix_web::test]
-async fn plans_are_shown_where_that_is_allowed() {
+async fn plans_are_shown_if_enabled() {
     let house = House::open(&[("PGRST_DB_PLAN_ENABLED", "true")]).await;
     let accept = "Accept: application/vnd.pgrst.plan+json; options=verbose";
     let reply = ask(&house, "", "GET", "/labels?id=eq.1", accept, "").await;
@@ -186,7 +186,7 @@ async fn plans_are_shown_where_that_is_allowed() {
 }
 
 #[actix_web::test]
-async fn a_token_of_a_key_set_is_checked_with_the_key_it_names() {
+async fn tokens_are_verified_with_the_named_key_of_the_set() {
     use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
     let key = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, text);
     let set = json!({"keys": [
@@ -212,7 +212,7 @@ async fn a_token_of_a_key_set_is_checked_with_the_key_it_names() {
 }
 
 #[actix_web::test]
-async fn many_roles_at_once_never_meet() {
+async fn concurrent_requests_never_share_a_role() {
     let house = House::open(&[("PGRST_DB_POOL", "3")]).await;
     let one = async |n: usize| {
         let role = ["sky_visitor", "sky_member", "sky_curator"][n % 3];
@@ -224,7 +224,7 @@ async fn many_roles_at_once_never_meet() {
 }
 
 #[actix_web::test]
-async fn an_event_trigger_brings_a_new_table_in() {
+async fn an_event_trigger_makes_a_new_table_available() {
     let trigger = "create function public.told() returns event_trigger language plpgsql as
                    $$ begin notify pgrst, 'reload schema'; end $$;
                    create event trigger told on ddl_command_end execute function public.told();";
@@ -241,7 +241,7 @@ async fn an_event_trigger_brings_a_new_table_in() {
 }
 
 #[actix_web::test]
-async fn another_channel_is_listened_to() {
+async fn the_notification_channel_is_configurable() {
     let house = House::open(&[("PGRST_DB_CHANNEL", "Sky News")]).await;
     let ddl =
         "create table sky.comets (id integer primary key); grant select on sky.comets to sky_visitor; notify pgrst";
@@ -256,7 +256,7 @@ async fn another_channel_is_listened_to() {
 }
 
 #[actix_web::test]
-async fn a_lost_database_is_waited_for_and_found_again() {
+async fn a_lost_database_is_reconnected() {
     let ground = Ground::new(None).await.behind_relay(None).await;
     let house = House::build(&[("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "5")], &ground).await;
     let relay = ground.relay.as_ref().expect("a relay");
@@ -289,7 +289,7 @@ async fn ten_thousand_tables_are_served() {
     let reply = ask(&house, "", "GET", "/t9999?select=id,t1(id)", "", "").await;
     assert_eq!(rows(&reply), json!([{"id": 7, "t1": {"id": 1}}]));
     assert_eq!(rows(&ask(&house, "", "GET", "/t10000", "", "").await), json!([]));
-    // With that many tables no near name is looked for.
+    // With that many tables, no similar names are searched for.
     let reply = ask(&house, "", "GET", "/t10001", "", "").await;
     assert_eq!((reply.status, rows(&reply)["hint"].clone()), (404, Value::Null));
     let reply = ask(&house, r#"{"role":"sky_visitor"}"#, "GET", "/", "", "").await;
@@ -298,8 +298,8 @@ async fn ten_thousand_tables_are_served() {
 }
 
 #[actix_web::test]
-async fn settings_of_a_request_are_empty_texts_to_the_next() {
-    // One connection, so that what one request leaves behind would be seen by the next.
+async fn request_settings_are_empty_in_the_next_request() {
+    // One connection, so that leftovers of one request would be visible to the next.
     let note = "create function sky.note(name text, value text) returns text language sql volatile as
                 $$ select set_config(name, value, true) $$;";
     let ground = Ground::new(Some(note)).await;
@@ -319,7 +319,7 @@ async fn settings_of_a_request_are_empty_texts_to_the_next() {
 }
 
 #[actix_web::test]
-async fn a_function_may_say_the_settings() {
+async fn a_function_can_provide_the_settings() {
     let function = "create function public.settings() returns void language plpgsql as $$ begin
                       perform set_config('pgrst.db_max_rows', '2', true);
                       perform set_config('pgrst.server_trace_header', 'X-Trace', true); end $$;
@@ -339,7 +339,7 @@ async fn a_function_may_say_the_settings() {
 }
 
 #[actix_web::test]
-async fn the_function_that_says_the_settings_may_be_named_in_the_database() {
+async fn the_settings_function_can_be_named_in_the_database() {
     let function = "create function public.settings() returns void language plpgsql as $$ begin
                       perform set_config('pgrst.db_max_rows', '2', true); end $$;
                     grant usage on schema public to sky_gate;";
@@ -363,7 +363,7 @@ async fn without_its_settings_function_the_server_starts_with_the_other_settings
 }
 
 #[actix_web::test]
-async fn a_settings_function_that_is_gone_takes_nothing_of_the_database_with_it() {
+async fn a_missing_settings_function_keeps_the_databases_settings() {
     let ground = Ground::new(None).await;
     let (owner, database) = (connect(&ground.owner_url).await, ground.database());
     for setting in ["pgrst.db_pre_config = 'public.gone'", "pgrst.db_max_rows = '2'"] {
@@ -376,7 +376,7 @@ async fn a_settings_function_that_is_gone_takes_nothing_of_the_database_with_it(
 }
 
 #[actix_web::test]
-async fn after_the_first_load_one_session_listens_and_one_loads() {
+async fn after_the_first_load_one_session_listens_and_one_reloads() {
     let house = House::open(&[]).await;
     let sessions = "select count(*) from pg_stat_activity
                     where datname = current_database() and usename = 'sky_gate'";
@@ -387,14 +387,14 @@ async fn after_the_first_load_one_session_listens_and_one_loads() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Not by chance in passing.
+    // Not just in passing.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(count().await, 2);
 }
 
 #[actix_web::test]
 async fn a_database_of_another_encoding_is_served() {
-    // The roles of the observatory come with the cluster.
+    // The observatory's roles exist in the cluster already.
     let latin = |name: &str| format!("create database {name} template template0 encoding 'LATIN1' locale 'C'");
     let ground = Ground::on(Database::made(latin).await);
     let tables = "create schema sky; create schema workshop; grant usage on schema sky to sky_visitor;
@@ -412,7 +412,7 @@ async fn a_database_of_another_encoding_is_served() {
 }
 
 #[actix_web::test]
-async fn a_pool_that_is_used_up_answers_504() {
+async fn an_exhausted_pool_answers_504() {
     let sleep = "create function sky.nap() returns text language sql stable as $$ select pg_sleep(6)::text $$;";
     let ground = Ground::new(Some(sleep)).await;
     let house = House::build(&[("PGRST_DB_POOL", "1"), ("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "2")], &ground).await;
@@ -437,14 +437,14 @@ async fn a_pool_that_is_used_up_answers_504() {
 }
 
 #[actix_web::test]
-async fn function_settings_hold_only_where_they_are_hoisted() {
+async fn function_settings_apply_only_if_hoisted() {
     let function = "create function sky.memory() returns json language sql stable
                       set work_mem = '7MB' set statement_timeout = '77s'
                       as $$ select json_build_object('x', 1) $$;
                     create function sky.after() returns setof sky.labels language sql stable
                       set statement_timeout = '66s' as $$ select * from sky.labels $$;";
     let ground = Ground::new(Some(function)).await;
-    // Seen by the statement around the function: its own settings hold inside it anyhow.
+    // Seen by the statement around the function; inside it, its own settings apply in any case.
     let house = House::build(&[("PGRST_DB_HOISTED_TX_SETTINGS", "work_.*")], &ground).await;
     let reply = ask(&house, "", "POST", "/rpc/timed", "", "").await;
     assert_eq!(rows(&reply), json!("4321ms"), "inside, in any case");
@@ -457,7 +457,7 @@ async fn function_settings_hold_only_where_they_are_hoisted() {
     assert_eq!(hoisted("after"), [] as [&str; 0]);
 }
 
-/// Statements that the server's own connections have prepared by name.
+/// Named prepared statements on the server's own connections.
 async fn prepared(house: &House) -> Value {
     let text = "select count(*) from pg_prepared_statements where name <> ''";
     let function = format!(
@@ -479,7 +479,7 @@ async fn prepared(house: &House) -> Value {
 }
 
 #[actix_web::test]
-async fn nothing_is_prepared_where_that_is_off() {
+async fn nothing_is_prepared_if_disabled() {
     let house = House::open(&[("PGRST_DB_POOL", "1"), ("PGRST_DB_PREPARED_STATEMENTS", "false")]).await;
     assert_eq!(prepared(&house).await, json!(0));
     let house = House::open(&[("PGRST_DB_POOL", "1")]).await;
@@ -487,7 +487,7 @@ async fn nothing_is_prepared_where_that_is_off() {
 }
 
 #[actix_web::test]
-async fn connections_end_by_age_and_idleness() {
+async fn connections_are_closed_by_age_and_idle_time() {
     let backend = "create function sky.backend() returns integer language sql stable as $$ select pg_backend_pid() $$;";
     for (name, value, stays) in [
         ("PGRST_DB_POOL_MAX_IDLETIME", "1", false),
@@ -514,7 +514,7 @@ fn signed(algorithm: &str, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
 }
 
 #[actix_web::test]
-async fn tokens_of_every_kind_of_key_are_verified() {
+async fn tokens_of_every_key_type_are_verified() {
     use base64::Engine;
     use ed25519_dalek::Signer as _;
     let encode = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
@@ -552,7 +552,7 @@ async fn tokens_of_every_kind_of_key_are_verified() {
         ("ES256", signed("ES256", by_p256), 200),
         ("ES512", signed("ES512", by_p521), 200),
         ("EdDSA", signed("EdDSA", by_ed25519), 200),
-        // A signature of another key, and one of another algorithm than is said.
+        // A signature of another key, and one with another algorithm than stated.
         ("ES256 by Ed25519", signed("ES256", by_ed25519), 401),
         ("ES512 by P-256", signed("ES512", by_p256), 401),
         ("EdDSA by nobody", signed("EdDSA", |_| vec![0; 64]), 401),

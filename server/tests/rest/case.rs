@@ -1,4 +1,4 @@
-//! Cases as they are written in `cases/*.case`.
+//! Parses the cases in `cases/*.case`.
 //!
 //! ```text
 //! % PGRST_DB_MAX_ROWS=2            settings of the server, before the first case
@@ -28,7 +28,7 @@ use crate::support::wire::{Reply, send};
 
 pub const ADA: &str = "a0000000-0000-4000-8000-000000000001";
 
-/// Headers that a case has to name if they are sent; with the value that need not be named.
+/// Headers that a case must name if they are sent, with the value that need not be named.
 const WATCHED: [(&str, &str); 17] = [
     ("content-range", ""),
     ("content-type", "application/json; charset=utf-8"),
@@ -146,7 +146,7 @@ impl Case {
         }
     }
 
-    /// The differences of the answer; empty if there are none.
+    /// How the answer differs from the expectation; empty if it does not.
     pub fn faults(&self, reply: &Reply) -> Vec<String> {
         let mut faults = Vec::new();
         if reply.status != self.status {
@@ -205,7 +205,7 @@ impl Case {
         self.status != 0
     }
 
-    /// The lines of this answer; for writing cases.
+    /// The lines for this answer, for recording cases.
     pub fn answer_of(&self, reply: &Reply) -> String {
         let body = match serde_json::from_slice::<Value>(&reply.body) {
             Ok(value) => value.to_string(),
@@ -222,7 +222,7 @@ impl Case {
     }
 }
 
-/// `"now-20"` and `"now+20"` as numbers.
+/// Replaces `"now-20"` and `"now+20"` by numbers.
 fn with_times(claims: &str) -> String {
     let mut parts = claims.split("\"now");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -235,15 +235,15 @@ fn with_times(claims: &str) -> String {
     text
 }
 
-/// An error's code stands in its body and in `Proxy-Status`; an answer without error has neither.
+/// An error's code must be both in its body and in `Proxy-Status`. Successful answers have neither.
 fn error_fault(reply: &Reply) -> Option<String> {
     let body: Option<Value> = serde_json::from_slice(&reply.body).ok();
     let code = body.as_ref().and_then(|body| body.get("code")).and_then(Value::as_str);
     match (reply.status >= 400 || reply.status == 300, code, reply.header("proxy-status")) {
-        // An offset beyond a known total answers with the headers of a read.
+        // An offset beyond a known total is answered with the headers of a read.
         (true, Some("PGRST103"), None) => None,
         (true, Some(code), Some(proxy)) if proxy == format!("PostgREST; error={code}") => None,
-        // HEAD and answers whose status SQL has chosen.
+        // HEAD, and answers whose status is set in SQL.
         (true, None, _) | (false, _, None) => None,
         (_, code, proxy) => Some(format!("Proxy-Status {proxy:?} beside the code {code:?}")),
     }
@@ -258,7 +258,7 @@ fn contains(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// `backslashes`: whether a backslash is written as two, which would be a burden in JSON bodies.
+/// `backslashes`: whether a backslash is written as two, which would be tedious in JSON bodies.
 fn unescape(text: &str, backslashes: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

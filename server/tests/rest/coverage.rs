@@ -1,6 +1,5 @@
-//! Lists which case or test covers which section and trap of the contract, also as a table in
-//! `docs/rest-contract.md`. A test fails if a section or trap has none, or if the table is out of date (`RECORD=1`
-//! writes it).
+//! Lists which case or test covers which section and trap of the contract, also as a table in `docs/rest-contract.md`.
+//! The test fails if a section or trap is not covered, or if the table is outdated (`RECORD=1` updates it).
 
 #![allow(clippy::expect_used)]
 
@@ -42,7 +41,7 @@ const SECTIONS: [(&str, &str); 29] = [
     ("limits", "Bad input: size, length, nesting, number"),
 ];
 
-/// The contract's list of traps, in its order.
+/// The contract's list of traps, in order.
 const TRAPS: [&str; 25] = [
     "206 needs a count larger than the page; 416 needs an offset beyond the count",
     "HEAD ignores Range; writes ignore limit and offset",
@@ -71,49 +70,49 @@ const TRAPS: [&str; 25] = [
     "CORS is a literal star; a preflight needs no token",
 ];
 
-/// Tests that take more than one request: (section, trap or 0, file, name).
+/// Tests with more than one request: (section, trap or 0, file, name).
 const TESTS: &[(&str, u32, &str, &str)] = &[
-    ("10", 6, "behaviour", "what_is_refused_after_it_ran_leaves_nothing_behind"),
-    ("6", 0, "behaviour", "what_is_accepted_stays_and_what_is_asked_to_be_rolled_back_does_not"),
-    ("12", 0, "behaviour", "a_notification_brings_a_new_table_in"),
-    ("12", 0, "behaviour", "an_event_trigger_brings_a_new_table_in"),
+    ("10", 6, "behaviour", "statements_refused_after_execution_are_rolled_back"),
+    ("6", 0, "behaviour", "accepted_writes_stay_unless_a_rollback_is_requested"),
+    ("12", 0, "behaviour", "a_notification_makes_a_new_table_available"),
+    ("12", 0, "behaviour", "an_event_trigger_makes_a_new_table_available"),
     ("12", 0, "behaviour", "ten_thousand_tables_are_served"),
-    ("12", 0, "behaviour", "a_lost_database_is_waited_for_and_found_again"),
+    ("12", 0, "behaviour", "a_lost_database_is_reconnected"),
     ("18", 0, "behaviour", "a_changed_column_does_not_break_prepared_statements"),
-    ("18", 0, "behaviour", "many_roles_at_once_never_meet"),
-    ("18", 0, "policies", "policies_hold_as_they_do_for_the_role_itself"),
-    ("18", 0, "policies", "the_comparison_fails_when_the_role_switch_is_taken_out"),
-    ("11", 10, "behaviour", "settings_of_a_request_are_empty_texts_to_the_next"),
-    ("11", 0, "behaviour", "tokens_of_every_kind_of_key_are_verified"),
-    ("11", 0, "behaviour", "a_token_of_a_key_set_is_checked_with_the_key_it_names"),
-    ("17", 0, "behaviour", "settings_in_the_database_win_and_are_read_again_when_asked"),
+    ("18", 0, "behaviour", "concurrent_requests_never_share_a_role"),
+    ("18", 0, "policies", "policies_apply_as_for_the_role_itself"),
+    ("18", 0, "policies", "the_comparison_detects_a_missing_role_switch"),
+    ("11", 10, "behaviour", "request_settings_are_empty_in_the_next_request"),
+    ("11", 0, "behaviour", "tokens_of_every_key_type_are_verified"),
+    ("11", 0, "behaviour", "tokens_are_verified_with_the_named_key_of_the_set"),
+    ("17", 0, "behaviour", "settings_in_the_database_win_and_are_reloaded_on_request"),
     ("12", 0, "behaviour", "a_database_of_another_encoding_is_served"),
-    ("17", 0, "behaviour", "a_function_may_say_the_settings"),
-    ("17", 0, "behaviour", "the_function_that_says_the_settings_may_be_named_in_the_database"),
+    ("17", 0, "behaviour", "a_function_can_provide_the_settings"),
+    ("17", 0, "behaviour", "the_settings_function_can_be_named_in_the_database"),
     ("17", 0, "behaviour", "without_its_settings_function_the_server_starts_with_the_other_settings"),
-    ("17", 0, "behaviour", "a_settings_function_that_is_gone_takes_nothing_of_the_database_with_it"),
-    ("17", 0, "behaviour", "after_the_first_load_one_session_listens_and_one_loads"),
-    ("17", 0, "behaviour", "without_in_database_configuration_no_role_setting_holds"),
-    ("17", 0, "behaviour", "a_pool_that_is_used_up_answers_504"),
-    ("17", 0, "behaviour", "function_settings_hold_only_where_they_are_hoisted"),
-    ("17", 0, "behaviour", "nothing_is_prepared_where_that_is_off"),
-    ("17", 0, "behaviour", "another_channel_is_listened_to"),
-    ("17", 0, "behaviour", "connections_end_by_age_and_idleness"),
-    ("9", 0, "behaviour", "stages_are_timed_where_that_is_wanted"),
-    ("7", 0, "behaviour", "plans_are_shown_where_that_is_allowed"),
-    ("16", 0, "process", "the_admin_port_tells_life_readiness_and_figures"),
+    ("17", 0, "behaviour", "a_missing_settings_function_keeps_the_databases_settings"),
+    ("17", 0, "behaviour", "after_the_first_load_one_session_listens_and_one_reloads"),
+    ("17", 0, "behaviour", "without_in_database_configuration_role_settings_are_ignored"),
+    ("17", 0, "behaviour", "an_exhausted_pool_answers_504"),
+    ("17", 0, "behaviour", "function_settings_apply_only_if_hoisted"),
+    ("17", 0, "behaviour", "nothing_is_prepared_if_disabled"),
+    ("17", 0, "behaviour", "the_notification_channel_is_configurable"),
+    ("17", 0, "behaviour", "connections_are_closed_by_age_and_idle_time"),
+    ("9", 0, "behaviour", "stages_are_timed_if_enabled"),
+    ("7", 0, "behaviour", "plans_are_shown_if_enabled"),
+    ("16", 0, "process", "the_admin_port_reports_liveness_readiness_and_metrics"),
     ("16", 0, "process", "readiness_follows_the_schema_cache"),
     ("12", 0, "process", "signals_reload_schema_and_configuration"),
-    ("17", 0, "process", "a_bare_connection_string_takes_libpq_s_environment"),
-    ("17", 0, "process", "several_processes_share_a_port_where_that_is_wanted"),
+    ("17", 0, "process", "an_empty_connection_string_uses_libpqs_environment"),
+    ("17", 0, "process", "several_processes_can_share_a_port"),
     ("17", 0, "process", "without_recovery_a_lost_database_ends_the_process"),
-    ("17", 0, "process", "sockets_have_the_mode_that_is_set"),
-    ("17", 0, "process", "requests_and_their_sql_are_logged_as_the_level_says"),
+    ("17", 0, "process", "unix_sockets_have_the_configured_mode"),
+    ("17", 0, "process", "requests_and_sql_are_logged_by_level"),
     ("17", 0, "process", "a_shared_port_is_opened_only_once_the_schema_is_loaded"),
-    ("limits", 0, "limits", "too_much_is_refused_with_a_clear_answer"),
-    ("limits", 0, "limits", "a_body_that_says_it_is_too_long_is_refused_before_it_is_sent"),
-    ("limits", 0, "limits", "a_body_that_turns_out_too_long_is_refused"),
-    ("limits", 0, "random", "bytes_that_mean_nothing_are_refused_and_survived"),
+    ("limits", 0, "limits", "requests_beyond_limits_get_clear_errors"),
+    ("limits", 0, "limits", "a_body_with_an_oversized_length_is_refused_before_it_is_sent"),
+    ("limits", 0, "limits", "a_chunked_oversized_body_is_refused"),
+    ("limits", 0, "random", "meaningless_bytes_are_refused_without_harm"),
 ];
 
 const SOURCES: [(&str, &str); 5] = [
@@ -124,7 +123,7 @@ const SOURCES: [(&str, &str); 5] = [
     ("random", include_str!("random.rs")),
 ];
 
-/// The table, from the cases and tests as they are.
+/// The table of the current cases and tests.
 fn table(suites: &[(&str, case::Suite)]) -> String {
     let mut by_section: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     let mut by_trap: BTreeMap<u32, Vec<String>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! One database with the observatory and one REST server per test.
+//! One database with the observatory's schema and one REST server per test.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::support::cluster::{Database, Template};
 
 pub const SECRET: &str = "an-observatory-secret-of-more-than-32-bytes";
 
-/// A separate database, made from the template.
+/// A separate database, copied from the template.
 pub struct Ground {
-    /// Of a superuser.
+    /// URL of a superuser.
     pub owner_url: String,
     /// A relay between the server and the database, if any.
     pub relay: Option<Relay>,
-    /// Goes with the last server on it.
+    /// Dropped with the last server on it.
     database: Arc<Database>,
 }
 
 impl Ground {
-    /// `more`: statements of the owner, run before any server looks.
+    /// `more`: statements of the owner, run before any server starts.
     pub async fn new(more: Option<&str>) -> Self {
         let database = Database::new(Template::Observatory).await;
         if let Some(more) = more {
@@ -41,7 +41,7 @@ impl Ground {
         Self { owner_url: database.url.clone(), relay: None, database: Arc::new(database) }
     }
 
-    /// Everything the server says to the database now goes through a relay.
+    /// From now on, servers reach the database through a relay.
     pub async fn behind_relay(mut self, rewrite: Option<Rewrite>) -> Self {
         let url = url::Url::parse(&self.owner_url).expect("url");
         let to = format!("{}:{}", url.host_str().expect("host"), url.port().unwrap_or(5432));
@@ -66,12 +66,12 @@ impl Ground {
     }
 }
 
-/// A database made from the template, and a REST server on it.
+/// A database copied from the template, and a REST server on it.
 pub struct House {
     /// `127.0.0.1:<port>`
     pub address: String,
     pub live: std::sync::Arc<Live>,
-    /// The owner's connection, past every policy.
+    /// The owner's connection, which bypasses all policies.
     pub owner: Client,
     pub owner_url: String,
     stop: actix_server::ServerHandle,
@@ -79,12 +79,12 @@ pub struct House {
 }
 
 impl House {
-    /// `settings` are laid over those of the suite: schemas sky and workshop, visitors welcome, writes rolled back.
+    /// `settings` override those of the suite: schemas sky and workshop, anonymous access, writes rolled back.
     pub async fn open(settings: &[(&str, &str)]) -> Self {
         Self::build(settings, &Ground::new(None).await).await
     }
 
-    /// The same over a database that holds more, or through a relay.
+    /// The same on another database, or through a relay.
     pub async fn build(settings: &[(&str, &str)], ground: &Ground) -> Self {
         let mut source = Source::from_pairs([
             ("PGRST_DB_SCHEMAS", "sky,workshop"),

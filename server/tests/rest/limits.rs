@@ -1,4 +1,4 @@
-//! Requests beyond a limit get a clear 4xx, and those just within it are answered.
+//! Requests beyond a limit get a clear 4xx, and those just within it succeed.
 
 #![allow(clippy::expect_used)]
 
@@ -22,7 +22,7 @@ fn told(status: u16, code: &str, message: &str) -> (u16, String, String) {
     (status, code.to_owned(), message.to_owned())
 }
 
-/// `select` with embeds within embeds.
+/// `select` with nested embeds.
 fn embeds(depth: usize) -> String {
     let mut select = "id".to_owned();
     for level in 0..depth {
@@ -33,7 +33,7 @@ fn embeds(depth: usize) -> String {
 }
 
 #[actix_web::test]
-async fn too_much_is_refused_with_a_clear_answer() {
+async fn requests_beyond_limits_get_clear_errors() {
     // Limits on embeds are tested elsewhere.
     let house = House::open(&[
         ("FERROBASE_REST_DEPTH", "0"),
@@ -64,7 +64,7 @@ async fn too_much_is_refused_with_a_clear_answer() {
 
     let member = [("Authorization".to_owned(), format!("Bearer {}", House::token(r#"{"role":"sky_member"}"#)))];
     let json = |depth: usize| format!("{{\"id\": 9, \"jb\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
-    // PostgreSQL's own limit comes later, and would look like a fault of ours.
+    // PostgreSQL's own limit comes later and would look like a server error.
     let reply = send(&house.address, "POST", "/zoo", &member, json(9_000).as_bytes()).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     let reply = send(&house.address, "POST", "/zoo", &member, json(1_000_000).as_bytes()).await;
@@ -80,7 +80,7 @@ async fn too_much_is_refused_with_a_clear_answer() {
 }
 
 #[actix_web::test]
-async fn a_body_that_says_it_is_too_long_is_refused_before_it_is_sent() {
+async fn a_body_with_an_oversized_length_is_refused_before_it_is_sent() {
     let house = House::open(&[]).await;
     let mut stream = tokio::net::TcpStream::connect(&house.address).await.expect("the server accepts");
     let head = "POST /zoo HTTP/1.1\r\nHost: sky.example\r\nContent-Length: 134217729\r\n\r\n";
@@ -93,7 +93,7 @@ async fn a_body_that_says_it_is_too_long_is_refused_before_it_is_sent() {
 }
 
 #[actix_web::test]
-async fn a_body_that_turns_out_too_long_is_refused() {
+async fn a_chunked_oversized_body_is_refused() {
     let house = House::open(&[]).await;
     let mut stream = tokio::net::TcpStream::connect(&house.address).await.expect("the server accepts");
     let head = "POST /diary HTTP/1.1\r\nHost: sky.example\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -101,7 +101,7 @@ async fn a_body_that_turns_out_too_long_is_refused() {
     let (mut reading, mut writing) = stream.into_split();
     let sending = tokio::spawn(async move {
         let chunk = [b"100000\r\n".as_slice(), &vec![b' '; 1 << 20], b"\r\n"].concat();
-        // The server hangs up in the middle.
+        // The server closes the connection in the middle.
         while writing.write_all(&chunk).await.is_ok() {}
     });
     let mut answer = vec![0; 4096];
@@ -112,7 +112,7 @@ async fn a_body_that_turns_out_too_long_is_refused() {
 }
 
 #[actix_web::test]
-async fn who_asks_for_a_tunnel_is_answered_without_waiting_for_what_comes_through_it() {
+async fn tunnel_requests_are_answered_before_any_data_arrives() {
     let house = House::open(&[]).await;
     let greeting = r#"{"who": "there"}"#;
     for (line, headers, body, status) in [
@@ -130,9 +130,9 @@ async fn who_asks_for_a_tunnel_is_answered_without_waiting_for_what_comes_throug
     }
 }
 
-/// The answer announced chunks and had none.
+/// Regression: the answer announced chunks but had none.
 #[actix_web::test]
-async fn a_long_answer_to_who_asks_for_a_tunnel_can_be_read() {
+async fn long_answers_to_tunnel_requests_are_readable() {
     let long = "create view sky.horizon as select n, repeat('x', 100) as word from generate_series(1, 20000) as n;
                 grant select on sky.horizon to sky_visitor";
     let house = House::build(&[], &Ground::new(Some(long)).await).await;
@@ -142,9 +142,9 @@ async fn a_long_answer_to_who_asks_for_a_tunnel_can_be_read() {
     assert_eq!(rows.as_array().map(Vec::len), Some(20_000));
 }
 
-/// Closed while the client was sending, the connection was reset, and the answer with it.
+/// Regression: if it was closed while the client was sending, the connection was reset and the answer lost.
 #[actix_web::test]
-async fn a_refusal_reaches_a_client_that_reads_only_when_it_has_sent_everything() {
+async fn a_refusal_reaches_clients_that_read_only_after_sending_everything() {
     let house = House::open(&[]).await;
     let token = [("Authorization".to_owned(), "Bearer nonsense".to_owned())];
     let reply = send(&house.address, "POST", "/zoo", &token, &vec![b' '; 4 << 20]).await;

@@ -1,7 +1,7 @@
-//! The REST contract over HTTP: a table of cases per section, each file against a server and database of its own.
+//! The REST contract over HTTP: a table of cases per section, with a server and database per file.
 //!
-//! `RECORD=1` writes answers beneath the cases that have none, instead of comparing: to be read line by line and
-//! held against the contract before it is kept.
+//! `RECORD=1` adds answers to cases that have none instead of comparing. Check them line by line against the contract
+//! before committing them.
 
 mod behaviour;
 mod case;
@@ -40,7 +40,7 @@ async fn run(file: &str) {
     assert!(failures.is_empty(), "{} of {} cases fail\n{}", failures.len(), suite.cases.len(), failures.join("\n"));
 }
 
-/// Writes answers beneath the cases that have none.
+/// Adds answers to the cases that have none.
 async fn record(file: &str, text: &str, suite: &case::Suite, house: &House) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (index, case) in suite.cases.iter().enumerate().rev() {

@@ -1,7 +1,7 @@
-//! An oracle for row level security: random policies, claims and requests, answered as PostgreSQL answers the same
-//! statement when that role makes it directly.
+//! An oracle for row level security: random policies, claims and requests, compared with PostgreSQL's answer when the
+//! role runs the same statement directly.
 //!
-//! `POLICY_CASES` says how many (300; `just policies` asks for 10,000), `POLICY_SEED` which.
+//! `POLICY_CASES` sets how many (300; `just policies` uses 10,000), `POLICY_SEED` which.
 
 #![allow(clippy::expect_used)]
 
@@ -17,7 +17,7 @@ use crate::support::wire::send;
 
 const ROLES: [&str; 3] = ["sky_visitor", "sky_member", "sky_curator"];
 const OWNERS: [&str; 4] = ["ann", "ben", "cat", "dan"];
-/// Requests under one set of policies.
+/// Requests per set of policies.
 const PER_ROUND: u64 = 25;
 
 const TABLE: &str = "
@@ -27,18 +27,18 @@ const TABLE: &str = "
       from generate_series(1, 40) i;
     grant all on sky.papers to sky_open_gate;";
 
-/// Takes the role switch out of a statement, as if the server had forgotten it: the role's name goes elsewhere.
+/// Removes the role switch from a statement, as if the server had forgotten it: the role goes into another setting.
 const WITHOUT_ROLE_SWITCH: Rewrite = ("set_config('role', ", "set_config('forgotten.role', ");
 
-/// A statement in both languages.
+/// The same statement for the API and for SQL.
 struct Question {
     method: &'static str,
     target: String,
     prefer: String,
     body: String,
-    /// The statement, as SQL that the role runs itself.
+    /// The statement as SQL that the role runs directly.
     sql: String,
-    /// Whether the rows come back.
+    /// Whether rows are returned.
     shows: bool,
     /// The filter without policies, to count how often policies hide rows.
     matching: String,
@@ -58,7 +58,7 @@ struct Tally {
     hidden: u64,
     writes: u64,
     refused_writes: u64,
-    /// Among the differences: reads that showed other rows, and writes that should have been refused.
+    /// Differences that are leaks: reads that returned other rows, and writes that should have been refused.
     leaked: u64,
     unrefused: u64,
     differences: Vec<String>,
@@ -75,7 +75,7 @@ impl Maker {
         self.0.random_range(0..100) < percent
     }
 
-    /// A condition over a row and the claims.
+    /// A condition on a row and the claims.
     fn condition(&mut self, depth: u32) -> String {
         const CLAIMS: &str = "nullif(current_setting('request.jwt.claims', true), '')::json";
         if depth < 2 && self.chance(35) {
@@ -302,7 +302,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[actix_web::test]
-async fn policies_hold_as_they_do_for_the_role_itself() {
+async fn policies_apply_as_for_the_role_itself() {
     let ground = Ground::new(Some(TABLE)).await;
     let tally = compare(number("POLICY_CASES", 300), number("POLICY_SEED", 42), &ground, "sky_gate").await;
     println!(
@@ -318,7 +318,7 @@ async fn policies_hold_as_they_do_for_the_role_itself() {
     assert!(tally.refused_writes * 10 >= tally.cases, "{} of {} cases refused", tally.refused_writes, tally.cases);
 }
 
-/// Differences of a run through a relay that takes the role switch out of the server's statements.
+/// Differences in a run through a relay that removes the role switch from the server's statements.
 async fn without_role_switch(login: &str) -> Tally {
     let ground = Ground::new(Some(TABLE)).await.behind_relay(Some(WITHOUT_ROLE_SWITCH)).await;
     let tally = compare(200, number("POLICY_SEED", 42), &ground, login).await;
@@ -328,8 +328,8 @@ async fn without_role_switch(login: &str) -> Tally {
 }
 
 #[actix_web::test]
-async fn the_comparison_fails_when_the_role_switch_is_taken_out() {
-    // Logged in as one that may do everything and sees every row: what was hidden shows, what was refused is done.
+async fn the_comparison_detects_a_missing_role_switch() {
+    // Logged in as a role that may do everything: hidden rows are shown, and refused writes succeed.
     let tally = without_role_switch("sky_open_gate").await;
     println!(
         "{} of {} cases differ: {} reads showed other rows, {} writes were not refused",
@@ -343,7 +343,7 @@ async fn the_comparison_fails_when_the_role_switch_is_taken_out() {
 }
 
 #[actix_web::test]
-async fn the_comparison_fails_without_a_role_switch_even_for_a_login_without_rights() {
+async fn the_comparison_detects_it_even_for_a_login_without_rights() {
     let tally = without_role_switch("sky_gate").await;
     assert!(tally.differences.len() > 100, "only {} of {} cases differ", tally.differences.len(), tally.cases);
 }

@@ -14,7 +14,7 @@ use crate::support::wire::{Reply, parse, send};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A running server; ended when dropped.
+/// A running server; stopped when dropped.
 struct Server {
     child: Child,
     folder: PathBuf,
@@ -60,7 +60,7 @@ impl Server {
         ask(&self.address, target).await
     }
 
-    /// Asks until the answer is as wished.
+    /// Repeats a request until the answer is as expected.
     async fn wait_for(&mut self, address: &str, target: &str, wished: impl Fn(&Reply) -> bool) -> Reply {
         let started = Instant::now();
         let mut last = None;
@@ -79,7 +79,7 @@ impl Server {
         panic!("{target} of {address} stayed {last:?}\n{}", self.file("stderr"));
     }
 
-    /// Until it answers requests.
+    /// Waits until it answers requests.
     async fn ready(mut self) -> Self {
         let address = self.address.clone();
         self.wait_for(&address, "/labels?select=id&id=eq.1", |reply| reply.status == 200).await;
@@ -95,7 +95,7 @@ impl Server {
         assert!(sent.expect("kill").success());
     }
 
-    /// How it ended by itself.
+    /// Waits until it ends by itself.
     async fn end(&mut self) -> ExitStatus {
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(60) {
@@ -122,7 +122,7 @@ async fn ask(address: &str, target: &str) -> Option<Reply> {
     Some(send(address, "GET", target, &[], b"").await)
 }
 
-/// A figure of `/metrics`.
+/// A value in `/metrics`.
 fn figure(metrics: &Reply, name: &str) -> f64 {
     let text = metrics.text();
     let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
@@ -131,7 +131,7 @@ fn figure(metrics: &Reply, name: &str) -> f64 {
 }
 
 #[actix_web::test]
-async fn the_admin_port_tells_life_readiness_and_figures() {
+async fn the_admin_port_reports_liveness_readiness_and_metrics() {
     let ground = Ground::new(None).await;
     let server = Server::start(&[("PGRST_DB_URI", &ground.login_url("sky_gate", "gate")), ("PGRST_DB_POOL", "7")]);
     let server = server.ready().await;
@@ -180,7 +180,7 @@ async fn sorted_cache(admin: &str) -> Vec<Vec<String>> {
 }
 
 #[actix_web::test]
-async fn a_reload_reads_what_the_first_load_read() {
+async fn a_reload_yields_the_same_as_the_first_load() {
     // More columns and keys than are fetched at once.
     let many = "do $$ begin for n in 1..300 loop
         execute format('create table sky.moon_%s (id integer primary key, star_id integer references sky.stars,
@@ -257,14 +257,14 @@ async fn signals_reload_schema_and_configuration() {
     // SIGUSR1: the schema.
     server.signal("USR1");
     server.wait_for(&address, "/comets", |reply| reply.status == 200).await;
-    // SIGTERM: a clean end.
+    // SIGTERM: an orderly end.
     server.signal("TERM");
     assert!(server.end().await.success());
 }
 
 #[actix_web::test]
-async fn a_stop_waits_for_an_answer_that_is_being_sent() {
-    // More than lies in the buffers between a server that writes and a client that does not read.
+async fn stopping_waits_for_an_answer_being_sent() {
+    // Larger than the buffers between a server that writes and a client that does not read.
     let long = "create view sky.horizon as select n, repeat('x', 1000) as word from generate_series(1, 40000) as n;
                 grant select on sky.horizon to sky_visitor";
     let ground = Ground::new(Some(long)).await;
@@ -284,7 +284,7 @@ async fn a_stop_waits_for_an_answer_that_is_being_sent() {
 }
 
 #[actix_web::test]
-async fn a_bare_connection_string_takes_libpq_s_environment() {
+async fn an_empty_connection_string_uses_libpqs_environment() {
     let ground = Ground::new(None).await;
     let url = url::Url::parse(&ground.owner_url).expect("url");
     let (host, port) = (url.host_str().expect("host").to_owned(), url.port().unwrap_or(5432).to_string());
@@ -310,7 +310,7 @@ async fn a_bare_connection_string_takes_libpq_s_environment() {
 }
 
 #[actix_web::test]
-async fn several_processes_share_a_port_where_that_is_wanted() {
+async fn several_processes_can_share_a_port() {
     let ground = Ground::new(None).await;
     let port = free_port().to_string();
     let uri = ground.login_url("sky_gate", "gate");
@@ -324,7 +324,7 @@ async fn several_processes_share_a_port_where_that_is_wanted() {
     // Each works alone.
     drop(first);
     second.wait_for(&address, "/labels?select=id&id=eq.1", |reply| reply.status == 200).await;
-    // Without the setting a port belongs to one.
+    // Without the setting, a port belongs to one process.
     let mut third = Server::start(&[("PGRST_DB_URI", &uri), ("PGRST_SERVER_PORT", &port)]);
     assert!(!third.end().await.success());
     assert!(third.file("stderr").contains("cannot listen on"), "{}", third.file("stderr"));
@@ -357,7 +357,7 @@ async fn without_recovery_a_lost_database_ends_the_process() {
     relay.close();
     assert!(!server.end().await.success());
     assert!(server.file("stderr").contains("automatic recovery is disabled"), "{}", server.file("stderr"));
-    // One that never was there ends it too.
+    // A database that was never reachable ends it too.
     let mut server = Server::start(&settings);
     assert!(!server.end().await.success());
 }
@@ -372,7 +372,7 @@ async fn over_socket(path: &Path, target: &str) -> Option<String> {
 }
 
 #[actix_web::test]
-async fn sockets_have_the_mode_that_is_set() {
+async fn unix_sockets_have_the_configured_mode() {
     use std::os::unix::fs::PermissionsExt;
     let ground = Ground::new(None).await;
     let folder = std::env::temp_dir().join(format!("ferrobase-sockets-{}", std::process::id()));
@@ -398,7 +398,7 @@ async fn sockets_have_the_mode_that_is_set() {
 }
 
 #[actix_web::test]
-async fn requests_and_their_sql_are_logged_as_the_level_says() {
+async fn requests_and_sql_are_logged_by_level() {
     let ground = Ground::new(None).await;
     let uri = ground.login_url("sky_gate", "gate");
     for (level, seen) in [("crit", [false, false]), ("warn", [false, true]), ("info", [true, true])] {
@@ -417,7 +417,7 @@ async fn requests_and_their_sql_are_logged_as_the_level_says() {
 }
 
 #[actix_web::test]
-async fn readiness_tells_of_a_database_that_hangs() {
+async fn readiness_reports_a_hanging_database() {
     let ground = Ground::new(None).await;
     let valve = Valve::before(&ground.owner_url).await;
     let url = valve.url(&ground.login_url("sky_gate", "gate"));
@@ -437,7 +437,7 @@ async fn readiness_tells_of_a_database_that_hangs() {
 }
 
 #[actix_web::test]
-async fn a_statement_that_outlives_the_drain_is_cancelled() {
+async fn statements_outliving_the_drain_are_cancelled() {
     let nap = "create function sky.nap() returns void language sql as 'select pg_sleep(120)'; \
                grant execute on function sky.nap to public";
     let ground = Ground::new(Some(nap)).await;

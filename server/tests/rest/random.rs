@@ -1,6 +1,6 @@
 //! Random requests: valid ones that PostgreSQL must accept, and meaningless bytes.
 //!
-//! Seeded, so that a failure can be had again: `RANDOM_SEED`, and `RANDOM_CASES` for more of them.
+//! Seeded, so that failures can be reproduced: `RANDOM_SEED`, and `RANDOM_CASES` for more cases.
 
 #![allow(clippy::expect_used)]
 
@@ -23,7 +23,7 @@ struct Relation {
     embeds: &'static [(&'static str, usize, bool)],
 }
 
-/// Embeds: (target in a select, the relation it leads to, to-one).
+/// Embeds: (name in a select, target relation, to-one).
 const RELATIONS: [Relation; 5] = [
     Relation {
         name: "stars",
@@ -89,7 +89,7 @@ impl Maker {
         (*self.pick(&WORDS)).to_owned()
     }
 
-    /// `op.value` that the kind of column takes; `inside`: within a logic tree, where texts are quoted.
+    /// An `op.value` for the column's kind. `inside`: within a logic tree, where texts are quoted.
     fn condition(&mut self, kind: &str, inside: bool) -> String {
         let not = if self.chance(20) { "not." } else { "" };
         let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
@@ -198,7 +198,7 @@ impl Maker {
     }
 }
 
-/// Percent-encodes what would end or change a parameter; `%` that is already an escape is kept.
+/// Percent-encodes what would end or change a parameter, keeping existing escapes.
 fn encode(parameter: &str) -> String {
     let bytes = parameter.as_bytes();
     let mut encoded = String::new();
@@ -214,7 +214,7 @@ fn encode(parameter: &str) -> String {
 }
 
 #[actix_web::test]
-async fn valid_requests_never_fail_on_our_side_nor_in_the_syntax_of_sql() {
+async fn valid_requests_cause_no_server_or_sql_syntax_errors() {
     let house = House::open(&[]).await;
     let seed = number("RANDOM_SEED", 20_261_121);
     let mut maker = Maker(StdRng::seed_from_u64(seed));
@@ -232,7 +232,7 @@ async fn valid_requests_never_fail_on_our_side_nor_in_the_syntax_of_sql() {
             .unwrap_or_default();
         let told = format!("case {case} of seed {seed}: GET {target}\n{}", reply.text());
         assert!(reply.status < 500, "{} for {told}", reply.status);
-        // PGRST100: the maker writes what the grammar has; 42601: SQL that cannot be read.
+        // PGRST100: the generator only writes what the grammar allows; 42601: invalid SQL.
         assert!(!["42601", "PGRST100"].contains(&code.as_str()) || reply.text().contains("tsquery"), "{told}");
         answered += u64::from(reply.status < 300);
     }
@@ -241,7 +241,7 @@ async fn valid_requests_never_fail_on_our_side_nor_in_the_syntax_of_sql() {
 }
 
 #[actix_web::test]
-async fn bytes_that_mean_nothing_are_refused_and_survived() {
+async fn meaningless_bytes_are_refused_without_harm() {
     let house = House::open(&[]).await;
     let mut maker = Maker(StdRng::seed_from_u64(number("RANDOM_SEED", 7)));
     const PIECES: [&str; 26] = [
@@ -299,7 +299,7 @@ async fn bytes_that_mean_nothing_are_refused_and_survived() {
         let body = if matches!(method, "GET" | "DELETE") { Vec::new() } else { body };
         let headers = [("Authorization".to_owned(), format!("Bearer {}", House::token(r#"{"role":"sky_member"}"#)))];
         let reply = send(&house.address, method, &format!("{path}?{query}"), &headers, &body).await;
-        // Bytes that are no UTF-8 are the reference's one answer of 500 in plain text.
+        // For invalid UTF-8, the reference answers its only plain-text 500.
         let is_plain = reply.text() == "Something went wrong";
         assert!(reply.status < 500 || is_plain, "case {case}: {method} {path}?{query}: {}", reply.text());
     }
@@ -308,7 +308,7 @@ async fn bytes_that_mean_nothing_are_refused_and_survived() {
     println!("{} requests that mean nothing, none failed on our side", number("RANDOM_CASES", 600));
 }
 
-/// Pieces of the grammar and bytes that are none of it, in any order.
+/// Pieces of the grammar and other bytes, in random order.
 fn soup(maker: &mut Maker) -> Vec<u8> {
     const PIECES: [&str; 44] = [
         "select=",

@@ -1,7 +1,6 @@
-//! A relay before PostgreSQL that can take words out of statements on their way, and go away.
+//! A relay in front of PostgreSQL that can rewrite statements and refuse connections.
 //!
-//! It is how the suite looks at a server whose role switch is gone, or whose database is: the server itself stays
-//! as it ships.
+//! It shows how a server without the role switch or without its database behaves, while the server stays as it ships.
 
 #![allow(clippy::expect_used)]
 
@@ -12,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Replaced in the text of every statement: (what, by what).
+/// Replaced in the text of every statement: (search, replacement).
 pub type Rewrite = (&'static str, &'static str);
 
 pub struct Relay {
@@ -46,12 +45,12 @@ impl Relay {
         Self { port, open, rewritten }
     }
 
-    /// The database is gone: connections are cut, new ones end at once.
+    /// Simulates a lost database: connections are closed, and new ones end at once.
     pub fn close(&self) {
         self.open.send_replace(false);
     }
 
-    /// It is back.
+    /// Makes the database reachable again.
     pub fn open(&self) {
         self.open.send_replace(true);
     }
@@ -79,7 +78,7 @@ async fn relay(client: TcpStream, to: &str, rewrite: Option<Rewrite>, counter: &
             let length = from_client.read_u32().await?;
             let mut message = vec![0; length as usize - 4];
             from_client.read_exact(&mut message).await?;
-            // Parse, and the simple query.
+            // Parse, and simple query.
             if matches!(kind, b'P' | b'Q') {
                 let text = String::from_utf8(message.clone()).unwrap_or_default();
                 if text.contains(what) {

@@ -1,4 +1,4 @@
-//! A database with `schema.sql`, the REST API over it, and requests made by an actor.
+//! A database with `schema.sql`, a REST API on it, and requests made by an actor.
 
 use ferrobase::app;
 use ferrobase::config::Source;
@@ -37,7 +37,7 @@ impl Reply {
 }
 
 impl Fixture {
-    /// `settings`: further `PGRST_*` by their names without that prefix, or `FERROBASE_*`.
+    /// `settings`: more `PGRST_*` settings, named without that prefix, or `FERROBASE_*`.
     pub async fn start(settings: &[(&str, &str)]) -> Self {
         let database = Database::new(Template::Studio).await;
         let mut uri = url::Url::parse(&database.url).expect("url");
@@ -98,7 +98,7 @@ impl Fixture {
         }
     }
 
-    /// A query as superuser; the first column of the first row.
+    /// A query as superuser: the first column of the first row.
     pub async fn one(&self, sql: &str) -> String {
         let rows = connect(&self.database.url)
             .await
@@ -113,7 +113,7 @@ impl Fixture {
             .unwrap_or_default()
     }
 
-    /// Runs `sql` and returns when the server has loaded the schema again: `probe` finds something there.
+    /// Runs `sql` and waits until the server has reloaded the schema, so that `probe` finds something.
     pub async fn reload_with(&self, sql: &str, probe: &str) {
         self.one(&format!("{sql}; notify pgrst")).await;
         for _ in 0..200 {
@@ -129,7 +129,7 @@ impl Fixture {
     pub async fn raw(&self, head: &str) -> tokio::net::TcpStream {
         use tokio::io::AsyncWriteExt;
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
-        // Little fits between the two.
+        // Small socket buffers.
         socket.set_recv_buffer_size(64 << 10).expect("a small buffer");
         let address: std::net::SocketAddr = self.base.trim_start_matches("http://").parse().expect("an address");
         socket.connect(&address.into()).expect("connected");
@@ -156,7 +156,7 @@ impl Fixture {
     }
 }
 
-/// A token of the tests' secret.
+/// A token signed with the tests' secret.
 pub fn token(role: &str, sub: &str) -> String {
     let claims = serde_json::json!({ "role": format!("studio_{role}"), "sub": sub });
     let key = jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes());

@@ -1,4 +1,4 @@
-//! HTTP as odd clients speak it: pipelined, half-closed, or not at all.
+//! HTTP from unusual clients: pipelined, half-closed, or malformed.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::rest_isolation::fixture::Fixture;
 
-/// Everything until the server ends the connection, which it does within some seconds.
+/// Everything until the server closes the connection, which it does within some seconds.
 async fn rest_of(client: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let reading = tokio::time::timeout(Duration::from_secs(15), client.read_to_end(&mut all)).await;
@@ -18,7 +18,7 @@ async fn rest_of(client: &mut TcpStream) -> String {
 const GOOD: &str = "GET /clients?select=id&id=eq.1 HTTP/1.1\r\nHost: x\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_follows_a_request_does_not_cost_its_answer() {
+async fn garbage_after_a_request_does_not_prevent_its_answer() {
     let fixture = Fixture::start(&[]).await;
     let mut client = fixture.raw(&format!("{GOOD}no request at all\r\n\r\n")).await;
     let answers = rest_of(&mut client).await;
@@ -36,7 +36,7 @@ async fn what_follows_a_request_does_not_cost_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_sends_no_more_gets_its_answer_and_one_that_has_gone_is_noticed() {
+async fn half_closed_clients_get_answers_and_closed_ones_are_noticed() {
     let fixture = Fixture::start(&[("DB_POOL", "1")]).await;
     let mut client = fixture.raw(GOOD).await;
     client.shutdown().await.expect("half closed");
@@ -64,7 +64,7 @@ async fn a_client_that_sends_no_more_gets_its_answer_and_one_that_has_gone_is_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_no_request_is_answered_at_once() {
+async fn impossible_requests_are_answered_at_once() {
     let fixture = Fixture::start(&[]).await;
     for (strange, status) in [
         ("\x16\x03\x01\x02\x00\x01\x00\x01\u{fc}\x03\x03", Some("HTTP/1.1 400")),
@@ -80,7 +80,7 @@ async fn what_can_be_no_request_is_answered_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_status_of_sql_that_nobody_knows_has_no_phrase() {
+async fn an_unknown_status_set_in_sql_has_no_reason_phrase() {
     let fixture = Fixture::start(&[]).await;
     let odd = "create function odd() returns int language plpgsql stable as \
                $$ begin perform set_config('response.status', '299', true); return 1; end $$";

@@ -1,14 +1,14 @@
-//! No request acts as another user, whatever happens concurrently, and nothing stays half done.
+//! No request acts as another user, whatever happens concurrently, and none is left half done.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::rest_isolation::fixture::Fixture;
 
-/// Requests of three roles at once on few connections, a third of them abandoned on the way: every answer names
-/// the role and subject of its request.
+/// Concurrent requests of three roles on few connections, a third of them abandoned: every answer names the role and
+/// subject of its own request.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_of_mixed_roles_never_swaps_identities() {
+async fn concurrent_mixed_roles_never_swap_identities() {
     let fixture = Arc::new(Fixture::start(&[("DB_POOL", "3")]).await);
     let workers: Vec<_> = (0..24)
         .map(|worker| {
@@ -72,9 +72,10 @@ async fn an_abandoned_request_is_cancelled_and_frees_its_slot() {
     fixture.stop().await;
 }
 
-/// A COMMIT that waits (here for a deferred check) is ended with its client: all of it or nothing, and its slot is free.
+/// A waiting COMMIT (here on a deferred check) ends with its client: it is all or nothing, and its connection is free
+/// again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_goes_during_commit_leaves_all_or_nothing() {
+async fn a_client_disconnecting_during_commit_leaves_all_or_nothing() {
     let fixture = Fixture::start(&[("DB_POOL", "1")]).await;
     let slow = "create table kept (id int primary key); grant select, insert on kept to studio_visitor; \
                 create function wait() returns trigger language plpgsql as \
@@ -87,7 +88,7 @@ async fn a_client_that_goes_during_commit_leaves_all_or_nothing() {
     let post = || fixture.request("anon", "POST", "/kept").json(&serde_json::json!([{ "id": 1 }, { "id": 2 }]));
     let gone = post().timeout(Duration::from_millis(500)).send().await;
     assert!(gone.expect_err("abandoned").is_timeout());
-    // The one connection serves others while the check would still wait.
+    // The only connection serves others while the check would still be waiting.
     let request = fixture.request("anon", "GET", "/rpc/add?a=1").timeout(Duration::from_secs(5));
     assert_eq!(fixture.send(request).await.body, "11");
     holder.batch_execute("select pg_advisory_unlock(4714)").await.expect("free");
@@ -107,7 +108,7 @@ async fn a_client_that_goes_during_commit_leaves_all_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_check_refuses_is_undone() {
+async fn writes_refused_by_a_check_are_rolled_back() {
     let fixture = Fixture::start(&[]).await;
     let rows = serde_json::json!([{"id": 50, "name": "x"}, {"id": 51, "name": "y"}]);
     let single = fixture.request("member:a", "POST", "/clients").json(&rows);
@@ -133,7 +134,7 @@ async fn what_a_check_refuses_is_undone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_survive_a_change_of_the_schema_under_them() {
+async fn prepared_statements_survive_schema_changes() {
     let fixture = Fixture::start(&[]).await;
     let target = "/clients?select=*&id=eq.1";
     for _ in 0..4 {
@@ -145,16 +146,16 @@ async fn statements_survive_a_change_of_the_schema_under_them() {
     fixture.stop().await;
 }
 
-/// A reload keeps connections unless a new one would start with other settings; then all are replaced while requests
+/// A reload keeps connections unless new ones would start with other settings; then all are replaced while requests
 /// continue.
 #[tokio::test(flavor = "multi_thread")]
-async fn changed_settings_of_the_login_replace_connections_and_refuse_nobody() {
+async fn changed_login_settings_replace_connections_without_refusals() {
     const PIDS: &str = "select coalesce(string_agg(pid::text, ',' order by pid), '') from pg_stat_activity \
                         where datname = current_database() and application_name = 'PostgREST 16.2' and query not ilike 'listen%'";
     const LISTENERS: &str =
         "select count(*) from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
     let fixture = Fixture::start(&[("DB_POOL", "2"), ("DB_POOL_MAX_IDLETIME", "600")]).await;
-    // Before it listens, the listener looks like one of the pool.
+    // Before it listens, the listener looks like a pool connection.
     while fixture.one(LISTENERS).await != "1" {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -201,7 +202,7 @@ async fn changed_settings_of_the_login_replace_connections_and_refuse_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_result_comes_whole_and_as_valid_json() {
+async fn a_long_result_is_complete_valid_json() {
     let fixture = Fixture::start(&[]).await;
     let long = "create table long as select n as id, repeat('x', 50) as text from generate_series(1, 60000) n";
     fixture.reload_with(&format!("{long}; grant select on long to studio_visitor"), "/long?id=eq.1").await;

@@ -3,7 +3,7 @@
 use crate::rest_isolation::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_much_is_refused_with_a_clear_answer() {
+async fn requests_beyond_limits_get_clear_errors() {
     let fixture = Fixture::start(&[]).await;
     let filters = vec!["id=eq.1"; 1001].join("&");
     let nested = format!("{}{}", "(".repeat(101), ")".repeat(101));
@@ -24,9 +24,9 @@ async fn too_much_is_refused_with_a_clear_answer() {
     fixture.stop().await;
 }
 
-/// Random requests over real names: whatever comes, it is never our fault (no 500, no syntax error in SQL).
+/// Random requests with real names never cause a server error: no 500, no SQL syntax error.
 #[tokio::test(flavor = "multi_thread")]
-async fn random_requests_are_never_a_fault_of_the_server() {
+async fn random_requests_never_cause_a_server_error() {
     use rand::seq::IndexedRandom;
     use rand::{Rng, SeedableRng};
     let fixture = Fixture::start(&[]).await;
@@ -144,9 +144,9 @@ async fn random_requests_are_never_a_fault_of_the_server() {
     fixture.stop().await;
 }
 
-/// As many clients as there are connections, and some more, ask for a long result and never read it.
+/// More clients than connections request a long result and never read it.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_do_not_read_keep_nobody_from_the_database() {
+async fn clients_that_do_not_read_do_not_block_the_database() {
     use tokio::io::AsyncWriteExt;
     let fixture = Fixture::start(&[("DB_POOL", "4"), ("DB_POOL_ACQUISITION_TIMEOUT", "20")]).await;
     let address = fixture.base.trim_start_matches("http://").to_owned();
@@ -158,7 +158,11 @@ async fn clients_that_do_not_read_keep_nobody_from_the_database() {
     }
     let held = "select count(*) from pg_stat_activity where datname = current_database() and query ilike '%long_story%'
                 and state <> 'idle' and pid <> pg_backend_pid()";
-    while fixture.one(held).await == "0" {
+    // They may also have come to their end between two looks.
+    for _ in 0..100 {
+        if fixture.one(held).await != "0" {
+            break;
+        }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     for _ in 0..8 {
@@ -168,7 +172,7 @@ async fn clients_that_do_not_read_keep_nobody_from_the_database() {
     fixture.stop().await;
 }
 
-/// A body of `length` bytes is announced, so many of them are sent.
+/// Announces a body of `length` bytes and sends only `sent` of them.
 async fn begin_body(fixture: &Fixture, actor: &str, target: &str, length: usize, sent: usize) -> tokio::net::TcpStream {
     use tokio::io::AsyncWriteExt;
     let token = actor
@@ -194,7 +198,7 @@ async fn answer(client: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_bodies_share_a_budget_and_keep_no_small_one_out() {
+async fn large_bodies_share_a_budget_without_blocking_small_ones() {
     use tokio::io::AsyncWriteExt;
     let fixture = Fixture::start(&[("FERROBASE_BODIES_MB", "8")]).await;
     let mut too_long = begin_body(&fixture, "member:a", "/bare", 7 << 20, 0).await;
@@ -222,7 +226,7 @@ async fn large_bodies_share_a_budget_and_keep_no_small_one_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_body_that_may_not_be_written_is_not_waited_for() {
+async fn a_large_unauthorized_body_is_refused_before_it_arrives() {
     let fixture = Fixture::start(&[]).await;
     let schema = "create table walled (id int); alter table walled enable row level security; \
                   grant select, insert, update on walled to studio_visitor; create table sealed (id int); \
@@ -240,7 +244,7 @@ async fn a_large_body_that_may_not_be_written_is_not_waited_for() {
         let head = tokio::time::timeout(std::time::Duration::from_secs(10), answer(&mut client)).await;
         let head = head.unwrap_or_else(|_| panic!("{target} is waited for"));
         assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{target}: {head}");
-        // In the same words as a small one.
+        // With the same message as a small one.
         if target == "/walled" || target == "/sealed" {
             let body = serde_json::json!({ "id": 1 });
             let small = fixture.send(fixture.request(actor, "POST", target).json(&body)).await;
@@ -253,7 +257,7 @@ async fn a_large_body_that_may_not_be_written_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_be_stored_otherwise_than_sent_is_refused() {
+async fn values_that_would_be_stored_differently_are_refused() {
     let fixture = Fixture::start(&[]).await;
     let csv =
         fixture.request("member:a", "POST", "/bare").header("Content-Type", "text/csv").body(&b"a,b\n1,caf\xe9\n"[..]);
@@ -274,7 +278,7 @@ async fn what_would_be_stored_otherwise_than_sent_is_refused() {
     fixture.stop().await;
 }
 
-/// `people` and `projects` embedded in one another, so many times.
+/// `people` and `projects` embedded in each other `depth` times.
 fn circle(depth: usize) -> String {
     let mut select = "name".to_owned();
     for level in (0..depth).rev() {
@@ -285,7 +289,7 @@ fn circle(depth: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reads_that_embed_too_much_are_refused_and_dear_ones_where_they_are_estimated_so() {
+async fn reads_with_too_many_embeds_or_too_high_a_cost_are_refused() {
     let fixture = Fixture::start(&[("FERROBASE_REST_ANON_EMBEDS", "8"), ("FERROBASE_REST_ANON_COST", "5")]).await;
     let ask = async |actor: &str, target: &str| {
         let reply = fixture.send(fixture.request(actor, "GET", target)).await;
@@ -301,7 +305,7 @@ async fn reads_that_embed_too_much_are_refused_and_dear_ones_where_they_are_esti
     let many = format!("/people?select={}", many.join(","));
     assert_eq!(ask("anon", &many).await, refused("There are too many embedded resources"));
     assert_eq!(ask("member:a", &many).await, served);
-    // Neither two levels nor other roles are estimated; three are dear by this setting.
+    // Two levels are not estimated, and neither are other roles; three levels exceed this limit.
     assert_eq!(ask("anon", &circle(2)).await, served);
     for _ in 0..2 {
         assert_eq!(ask("anon", &circle(3)).await, refused("The request is estimated to cost too much"));
@@ -310,7 +314,7 @@ async fn reads_that_embed_too_much_are_refused_and_dear_ones_where_they_are_esti
     fixture.stop().await;
     let usual = Fixture::start(&[]).await;
     assert_eq!(usual.send(usual.request("anon", "GET", &circle(6))).await.status, 200, "tables never analyzed");
-    // A request that took three seconds: six levels of a many-to-many cycle, in 227 bytes.
+    // Regression: a request of 227 bytes with six levels of a many-to-many cycle took three seconds.
     let crowd = "insert into people select n, 'p' || n from generate_series(1000, 1999) n; \
                  insert into projects (id, name) select n, 'p' || n from generate_series(1000, 1999) n; \
                  insert into people_projects select p, 1000 + (p * 7 + n * 13) % 1000 from generate_series(1000, 1999) p, \
@@ -318,7 +322,7 @@ async fn reads_that_embed_too_much_are_refused_and_dear_ones_where_they_are_esti
     usual.reload_with(crowd, "/people?id=eq.1999&select=id").await;
     let usual_read = usual.request("anon", "GET", "/people?select=name,projects(name,people(name))&limit=5");
     assert_eq!(usual.send(usual_read).await.status, 200);
-    // Another statement than the one above, whose estimate is kept.
+    // A different statement than above, whose estimate is cached.
     let dear = format!("{}&order=name", circle(6));
     let dear = usual.send(usual.request("anon", "GET", &dear).timeout(std::time::Duration::from_secs(5))).await;
     assert_eq!(
@@ -329,14 +333,17 @@ async fn reads_that_embed_too_much_are_refused_and_dear_ones_where_they_are_esti
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quick_requests_get_through_beside_500_slow_ones_of_the_same_client() {
+async fn quick_requests_pass_500_slow_ones_of_the_same_client() {
     let fixture = std::sync::Arc::new(Fixture::start(&[("DB_POOL", "5"), ("DB_POOL_ACQUISITION_TIMEOUT", "60")]).await);
     let quick = async || {
         let since = std::time::Instant::now();
         assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients?select=id")).await.status, 200);
         since.elapsed()
     };
-    quick().await;
+    // Until they are known to be quick, also if a busy machine makes the first ones slow.
+    for _ in 0..20 {
+        quick().await;
+    }
     let slow: Vec<_> = (0..500)
         .map(|_| {
             let nap = fixture.request("anon", "POST", "/rpc/nap").json(&serde_json::json!({ "seconds": 1.5 }));
@@ -345,7 +352,7 @@ async fn quick_requests_get_through_beside_500_slow_ones_of_the_same_client() {
         .collect();
     let napping = "select count(*) from pg_stat_activity where query ilike '%nap%' and state = 'active' \
                    and datname = current_database() and pid <> pg_backend_pid()";
-    for _ in 0..100 {
+    for _ in 0..500 {
         if fixture.one(napping).await == "3" {
             break;
         }
@@ -358,6 +365,47 @@ async fn quick_requests_get_through_beside_500_slow_ones_of_the_same_client() {
     assert_eq!(fixture.one(napping).await, "3", "one stays free for quick requests, one for other clients");
     slow.iter().for_each(tokio::task::JoinHandle::abort);
     drop(slow);
+    let fixture = std::sync::Arc::into_inner(fixture).expect("alone");
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_that_lasts_is_refused_and_nobody_is_when_it_has_gone() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let fixture = std::sync::Arc::new(
+        Fixture::start(&[
+            ("DB_POOL", "2"),
+            ("DB_POOL_ACQUISITION_TIMEOUT", "60"),
+            ("FERROBASE_REFUSE_OVERLOAD", "true"),
+        ])
+        .await,
+    );
+    let is_refused = std::sync::Arc::new(AtomicBool::new(false));
+    let flood: Vec<_> = (0..80)
+        .map(|_| {
+            let (fixture, is_refused) = (fixture.clone(), is_refused.clone());
+            tokio::spawn(async move {
+                while !is_refused.load(Ordering::Relaxed) {
+                    let nap = fixture.request("anon", "POST", "/rpc/nap").json(&serde_json::json!({ "seconds": 0.02 }));
+                    let reply = fixture.send(nap).await;
+                    if reply.status == 503 {
+                        assert_eq!(reply.header("retry-after"), Some("1"));
+                        assert_eq!(reply.json()["code"], "PGRST003");
+                        is_refused.store(true, Ordering::Relaxed);
+                    } else {
+                        assert!((200..300).contains(&reply.status), "{}: {}", reply.status, reply.body);
+                    }
+                }
+            })
+        })
+        .collect();
+    for asking in flood {
+        tokio::time::timeout(std::time::Duration::from_secs(120), asking)
+            .await
+            .expect("refused in time")
+            .expect("asked");
+    }
+    assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients?select=id")).await.status, 200);
     let fixture = std::sync::Arc::into_inner(fixture).expect("alone");
     fixture.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Long answers: they reach slow clients whole, keep nothing of the database busy for that, and never end unnoticed.
+//! Long answers: they reach slow clients completely, block nothing in the database meanwhile, and never end unnoticed.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ async fn read_head(client: &mut TcpStream) -> String {
     String::from_utf8(head).expect("text")
 }
 
-/// The rest of a chunked answer and whether it has its end.
+/// The rest of a chunked answer, and whether it was terminated.
 async fn read_chunks(client: &mut TcpStream) -> (String, bool) {
     let mut all = Vec::new();
     let mut buffer = vec![0; 64 << 10];
@@ -54,13 +54,13 @@ fn text(body: Vec<u8>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_client_gets_all_and_holds_neither_locks_nor_a_connection() {
+async fn a_slow_client_gets_the_whole_answer_without_holding_locks_or_a_connection() {
     let fixture = with_story(&[("DB_POOL", "1")]).await;
     let role = "do $$ begin create role studio_slow; exception when duplicate_object then null; end $$; grant studio_slow to studio_gate; alter role studio_slow set statement_timeout = '6s'; \
                 grant usage on schema public to studio_slow; grant select on story to studio_slow; \
                 create view ready as select 1 as x; grant select on ready to studio_visitor";
     fixture.reload_with(role, "/ready").await;
-    // The role's statements may take 6 s; the client takes longer.
+    // The role's statement timeout is 6 s; the client takes longer.
     let head = format!("GET /story HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n", token("slow", "s"));
     let mut slow = fixture.raw(&head).await;
     let head = read_head(&mut slow).await;
@@ -88,7 +88,7 @@ async fn a_long_limit_keeps_its_content_range() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_fails_in_the_middle_has_no_end() {
+async fn an_answer_failing_in_the_middle_is_not_terminated() {
     let fixture = with_story(&[]).await;
     let broken = "create view broken as select id, 1 / (60000 - id) as x, text from story; grant select on broken to studio_visitor";
     fixture.reload_with(broken, "/broken?limit=1").await;
@@ -103,7 +103,7 @@ async fn an_answer_that_fails_in_the_middle_has_no_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn csv_comes_as_its_rows_do() {
+async fn csv_is_streamed_row_by_row() {
     let fixture = with_story(&[]).await;
     let csv = |target: &str| fixture.request("anon", "GET", target).header("Accept", "text/csv");
     let reply = fixture.send(csv("/story?select=id,text")).await;
@@ -118,7 +118,7 @@ async fn csv_comes_as_its_rows_do() {
         ("/clients?select=city&id=eq.3", "city\n"),
         ("/projects?select=name&id=eq.4", "name\n\"Drift, \"\"x\"\"\""),
     ] {
-        // With a limit that is not long, PostgreSQL makes the whole body.
+        // With a small limit, PostgreSQL builds the whole body.
         for limit in ["", "&limit=5"] {
             assert_eq!(fixture.send(csv(&format!("{target}{limit}"))).await.body, body, "{target}{limit}");
         }
@@ -127,7 +127,7 @@ async fn csv_comes_as_its_rows_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_answers_fill_their_room_another_is_told_to_come_back() {
+async fn if_answers_fill_the_buffers_others_get_retry_after() {
     let fixture = with_story(&[("FERROBASE_SPILL_MB", "1")]).await;
     let mut slow = fixture.raw("GET /story HTTP/1.1\r\nHost: x\r\n\r\n").await;
     read_head(&mut slow).await;
@@ -142,7 +142,7 @@ async fn where_answers_fill_their_room_another_is_told_to_come_back() {
     assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("PGRST003")));
     assert_eq!(refused.header("retry-after"), Some("5"));
     assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients")).await.status, 200, "short ones are served");
-    // The one that began is finally aborted, recognisably incomplete.
+    // The started answer is finally aborted, recognizably incomplete.
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (_, is_whole) = read_chunks(&mut slow).await;
     assert!(!is_whole);

@@ -3,7 +3,7 @@
 use crate::rest_isolation::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn checks_of_the_result_come_before_deferred_constraints_however_it_ends() {
+async fn result_checks_precede_deferred_constraints() {
     let fixture = Fixture::start(&[("DB_TX_END", "commit-allow-override")]).await;
     let schema = "create table owed (id int primary key, to_id int references owed deferrable initially deferred); \
                   insert into owed values (1), (2); grant all on owed to studio_member; grant select on owed to studio_visitor";
@@ -35,7 +35,7 @@ async fn checks_of_the_result_come_before_deferred_constraints_however_it_ends()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hints_name_nothing_that_is_not_exposed() {
+async fn hints_name_only_exposed_objects() {
     let fixture = Fixture::start(&[]).await;
     let schema = "create schema cellar; \
                   create table cellar.projectxx (id int primary key, client_id int references public.clients); \
@@ -54,16 +54,16 @@ async fn hints_name_nothing_that_is_not_exposed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_shows_settings_of_others_only() {
+async fn a_plan_hides_settings_of_our_sessions() {
     let fixture = Fixture::start(&[("DB_POOL", "1")]).await;
     let media = "application/vnd.pgrst.plan+json; options=settings";
     let plan = || fixture.send(fixture.request("anon", "GET", "/clients").header("Accept", media));
     let reply = plan().await;
     assert_eq!(reply.status, 200, "{}", reply.body);
     assert!(reply.json()[0]["Settings"]["search_path"].is_string(), "{}", reply.body);
-    // The PostgreSQL of the tests is set up without.
+    // The embedded PostgreSQL is started with jit off.
     assert_eq!(reply.json()[0]["Settings"]["jit"].as_str(), Some("off"), "{}", reply.body);
-    // A database with the setting, with a session that overrides it, as ours do by default.
+    // If the database sets it and our session overrides it, the plan does not show it.
     fixture.one(&format!("alter database {} set jit = on", fixture.database.name)).await;
     let gone = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
                 where datname = current_database() and usename = 'studio_gate'";

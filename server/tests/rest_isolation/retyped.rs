@@ -1,8 +1,8 @@
-//! Columns whose type changes under prepared statements: filters read values as the type of now.
+//! Columns whose type changes under prepared statements: filters read values in the current type.
 
 use crate::rest_isolation::fixture::Fixture;
 
-/// Often enough for every connection to have prepared it.
+/// Often enough for every connection to have prepared the statement.
 async fn repeat(fixture: &Fixture, target: &str) -> (u16, String) {
     let mut last = (0, String::new());
     for _ in 0..6 {
@@ -13,7 +13,7 @@ async fn repeat(fixture: &Fixture, target: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn filters_read_values_as_the_type_that_a_column_has_now() {
+async fn filters_read_values_in_the_columns_current_type() {
     let fixture = Fixture::start(&[("DB_POOL", "1")]).await;
     let begin = "create table typed (id int primary key, number int, day date, word text, other int); \
                  grant select on typed to studio_visitor; \
@@ -29,7 +29,7 @@ async fn filters_read_values_as_the_type_that_a_column_has_now() {
         ("word=eq.Ada", "word=eq.ada", "alter column word type citext"),
         ("other=eq.5", "other=eq.x", "drop column other, add column other text default 'x'"),
     ];
-    // `citext` comes with PostgreSQL's contrib modules; a case-insensitive collation does the same.
+    // `citext` is one of PostgreSQL's contrib modules; a case-insensitive collation does the same.
     let is_citext = fixture.one("select count(*) from pg_available_extensions where name = 'citext'").await == "1";
     if is_citext {
         fixture.one("create extension citext").await;
@@ -52,9 +52,9 @@ async fn filters_read_values_as_the_type_that_a_column_has_now() {
     fixture.stop().await;
 }
 
-/// Until the reload, PostgreSQL refuses outdated statements, which are then parsed again.
+/// Until the reload, PostgreSQL refuses outdated statements, which are then prepared again.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_prepared_statement_cannot_bind_any_more_is_parsed_anew() {
+async fn statements_that_cannot_be_bound_any_more_are_prepared_again() {
     let fixture = Fixture::start(&[("DB_POOL", "1"), ("DB_CHANNEL_ENABLED", "false")]).await;
     for (long, target) in
         [("", "/clients?select=id&id=eq."), ("&limit=20000", "/clients?select=id,name&name=neq.x&id=eq.")]

@@ -1,4 +1,4 @@
-//! The way to the database under libpq's parameters, and PostgREST's configuration file: `serve --only rest` as a process.
+//! Database connections with libpq's parameters, and PostgREST's configuration file: `serve --only rest` as a process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ fn certificate(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/tls").join(name)
 }
 
-/// A port that is PostgreSQL's at `address`, encrypted, with a certificate for 127.0.0.1 and localhost.
+/// A TLS port in front of the PostgreSQL at `address`, with a certificate for 127.0.0.1 and localhost.
 async fn encrypted(address: String) -> u16 {
     let chain = CertificateDer::pem_file_iter(certificate("server.pem")).expect("a file");
     let chain = chain.collect::<Result<Vec<_>, _>>().expect("certificates");
@@ -88,7 +88,7 @@ impl Server {
         std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default()
     }
 
-    /// 200, or what the server says when it has no database or has ended.
+    /// 200, or the error without a database or after an early end.
     async fn outcome(mut self) -> Result<(), String> {
         let since = Instant::now();
         loop {
@@ -121,7 +121,7 @@ async fn the_databases_certificate_is_checked_where_libpq_checks_it() {
     let name = url.path().trim_start_matches('/').to_owned();
     let (authority, other) = (certificate("authority.pem"), certificate("server.pem"));
     let (authority, other) = (authority.display(), other.display());
-    // Names of a host that is not the certificate's, at the same address.
+    // Host names that are not in the certificate, at the same address.
     let elsewhere =
         format!("host=db.example hostaddr=127.0.0.1 port={port} user=studio_gate password=pass dbname={name}");
     let here = format!("postgresql://studio_gate:pass@127.0.0.1:{port}/{name}");

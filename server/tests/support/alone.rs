@@ -1,12 +1,12 @@
-//! Tests that need a process of their own, such as one that reads everything the process logs.
+//! Tests that need a process of their own, such as one that captures everything the process logs.
 
 use std::process::{Command, Stdio};
 
 /// Set in the process that runs one test.
 const MARK: &str = "FERROBASE_TEST_ALONE";
 
-/// True in the process that runs this one test. Elsewhere it starts that process and expects it to pass; the caller
-/// then has nothing left to do. `test` is the full name, as `cargo test` prints it.
+/// True in the process that runs this one test. Elsewhere, starts that process and requires it to pass, so that the
+/// caller has nothing left to do. `test` is the full name, as `cargo test` prints it.
 pub fn alone(test: &str) -> bool {
     if std::env::var_os(MARK).is_some() {
         return true;

@@ -1,8 +1,8 @@
 //! The PostgreSQL of the tests: one cluster per test program, one database per test.
 //!
-//! The cluster starts with the first test that asks and ends with the program. It is a copy of a prepared one, which
-//! lies in Cargo's target folder under a hash of everything that it is made of; nothing is migrated again until one of
-//! these changes. Every test gets a copy of a template database, dropped once the test lets go of it.
+//! The cluster starts with the first test that needs it and ends with the program. It is a copy of a prepared one, which
+//! is kept in Cargo's target folder under a hash of all its inputs, so migrations run again only if one of these changes.
+//! Every test gets a copy of a template database, dropped at the end of the test.
 //!
 //! `TEST_DATABASE_URL` (of a superuser) replaces the embedded PostgreSQL.
 
@@ -27,16 +27,16 @@ const SETTINGS: [(&str, &str); 11] = [
     // Several tests run at once, each with its own servers and pools.
     ("max_connections", "500"),
     ("shared_buffers", "64MB"),
-    // Every test copies a database; without these the copies' log alone would fill a gigabyte.
+    // Every test copies a database. Without these settings, the WAL of the copies alone would fill a gigabyte.
     ("wal_level", "minimal"),
     ("max_wal_senders", "0"),
     ("max_wal_size", "64MB"),
     ("wal_recycle", "off"),
-    // Relays of the tests read what passes.
+    // The tests' relays have to read the traffic.
     ("ssl", "off"),
 ];
 
-/// Other settings for the cluster of realtime's tests, whose log can be followed.
+/// Settings of a second cluster with logical WAL, for the tests of realtime.
 const LOGICAL: [(&str, &str); 4] =
     [("wal_level", "logical"), ("max_wal_senders", "60"), ("max_replication_slots", "60"), ("max_wal_size", "256MB")];
 
@@ -47,7 +47,7 @@ pub enum Template {
     Empty,
     /// The platform's schemas.
     Platform,
-    /// The platform, the schema of the authentication API and the application.
+    /// The platform, the schema of the auth API and the application.
     App,
     /// `rest/schema.sql`.
     Observatory,
@@ -69,7 +69,7 @@ impl Template {
         }
     }
 
-    /// Makes the database `url`, where a superuser logs in, what it should be; migrations run as the one of `owner_url`.
+    /// Fills the database `url`, which logs in as a superuser; migrations run as the owner at `owner_url`.
     async fn fill(self, url: &str, owner_url: &str) {
         match self {
             Self::Empty => {}
@@ -98,14 +98,14 @@ async fn prepare(url: &str) -> PlatformUrls {
 /// The cluster of this test program.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The superuser's URL of the database `postgres`, and its owner's.
+    /// URLs of the database `postgres` as superuser and as owner.
     url: String,
     owner_url: String,
-    /// Logins of the platform, to be pointed at each database.
+    /// Logins of the platform, without a database.
     urls: PlatformUrls,
-    /// For files of the tests; removed when the program has ended.
+    /// Folder for files of the tests; removed after the program has ended.
     pub folder: PathBuf,
-    /// Names of databases that nobody uses any more.
+    /// Names of databases to drop.
     done: UnboundedSender<String>,
 }
 
@@ -113,12 +113,12 @@ static CLUSTER: OnceLock<Cluster> = OnceLock::new();
 static LOGICAL_CLUSTER: OnceLock<Cluster> = OnceLock::new();
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// The cluster of this program, started when it is first asked for.
+/// The cluster of this program, started on first use.
 pub fn cluster() -> &'static Cluster {
     CLUSTER.get_or_init(|| launch("", &[]))
 }
 
-/// Another cluster of this program, whose log can be followed.
+/// A second cluster of this program, with logical WAL.
 pub fn logical_cluster() -> &'static Cluster {
     if std::env::var_os("TEST_DATABASE_URL").is_some() {
         return cluster();
@@ -128,7 +128,7 @@ pub fn logical_cluster() -> &'static Cluster {
 
 fn launch(suffix: &'static str, settings: &'static [(&'static str, &'static str)]) -> Cluster {
     {
-        // The cluster outlives the runtime of the test that happened to ask first.
+        // The cluster outlives the runtime of the test that happened to need it first.
         let (send, receive) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().expect("runtime");
@@ -138,7 +138,7 @@ fn launch(suffix: &'static str, settings: &'static [(&'static str, &'static str)
                 let owner = connect(&cluster.url).await;
                 send.send(cluster).expect("the first test waits");
                 while let Some(name) = databases.recv().await {
-                    // A slot in use holds its database.
+                    // A replication slot in use blocks dropping its database.
                     let end = "select pg_terminate_backend(active_pid) from pg_replication_slots
                                where database = $1 and active_pid is not null";
                     let _ = owner.execute(end, &[&name]).await;
@@ -160,6 +160,7 @@ impl Cluster {
             service_url: with_database(&self.urls.service_url, name),
             replication_url: with_database(&self.urls.replication_url, name),
             pooled: None,
+            replica_url: None,
         }
     }
 
@@ -168,20 +169,20 @@ impl Cluster {
         with_database(&self.url, name)
     }
 
-    /// Drops a database whatever is connected to it.
+    /// Drops a database even if it has connections.
     pub async fn drop_database(&self, name: &str) {
         let drop = format!("drop database {name} with (force)");
         connect(&self.url).await.batch_execute(&drop).await.expect("the database goes");
     }
 }
 
-/// A database of its own, dropped with this value.
+/// A separate database, dropped with this value.
 #[derive(Debug)]
 pub struct Database {
     pub name: String,
     /// The superuser's URL.
     pub url: String,
-    /// The URL of the owner, as whom migrations run.
+    /// The URL of the owner, who runs migrations.
     pub owner_url: String,
     pub cluster: &'static Cluster,
 }
@@ -192,9 +193,9 @@ impl Database {
         Self::made(|name| format!("create database {name} template {} owner {owner}", template.name())).await
     }
 
-    /// On the cluster whose log can be followed.
+    /// On the cluster with logical WAL.
     pub async fn logical(template: Template) -> Self {
-        // By files: a copy through the log would be read by every stream.
+        // Copied as files, because all streams would read a copy through the WAL.
         let owner = owner_of(&logical_cluster().owner_url);
         let template = template.name();
         let create =
@@ -202,7 +203,7 @@ impl Database {
         Self::made_on(logical_cluster(), create).await
     }
 
-    /// Made by the statement that `create` gives for a name.
+    /// Created by the statement that `create` returns for a name.
     pub async fn made(create: impl FnOnce(&str) -> String) -> Self {
         Self::made_on(cluster(), create).await
     }
@@ -211,7 +212,7 @@ impl Database {
         let name = format!("test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let create = create(&name);
         let owner = connect(&cluster.url).await;
-        // A template can be copied only while nobody is connected to it.
+        // A template can be copied only while it has no connections.
         for attempt in 0.. {
             match owner.batch_execute(&create).await {
                 Ok(()) => break,
@@ -265,7 +266,7 @@ async fn open(
         remove_with_this_program(&folder, Some(&postgres.cluster));
         (postgres.admin_url.clone(), postgres.url.clone(), Some(postgres))
     };
-    // The platform is there: this only derives the logins.
+    // The platform exists already: this only derives the logins.
     let urls = prepare(&with_database(&url, Template::App.name())).await;
     (Cluster { url, owner_url, urls, folder, done }, postgres)
 }
@@ -282,7 +283,7 @@ async fn start(folder: &Path, others: &[(&str, &str)]) -> EmbeddedPostgres {
     EmbeddedPostgres::start(&options).await.expect("PostgreSQL starts (tools/install.sh postgres installs it)")
 }
 
-/// The role that a URL logs in.
+/// The role that a URL logs in as.
 fn owner_of(url: &str) -> String {
     url::Url::parse(url).expect("url").username().to_owned()
 }
@@ -300,14 +301,14 @@ async fn make_templates(url: &str, owner_url: &str) {
     }
 }
 
-/// A stopped cluster with all templates, held against others who would replace it.
+/// A stopped cluster with all templates, locked against replacement.
 struct Prepared {
     cluster: PathBuf,
     _lock: std::fs::File,
 }
 
 impl Prepared {
-    /// With owners and modes: PostgreSQL may run as another user and wants its files for itself.
+    /// Copies it with owners and modes, because PostgreSQL may run as another user and requires its files to be private.
     fn copy_to(&self, target: &Path) {
         copy(&self.cluster, target);
     }
@@ -318,7 +319,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(status.success(), "{} cannot be copied to {}", from.display(), to.display());
 }
 
-/// The prepared cluster; made if there is none of this hash.
+/// The prepared cluster; created if there is none with this hash.
 async fn prepared() -> Prepared {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clusters");
     std::fs::create_dir_all(&kept).expect("a folder in target");
@@ -344,7 +345,7 @@ async fn prepared() -> Prepared {
     Prepared { cluster, _lock: lock }
 }
 
-/// Of the SQL, of the code that runs it and of the PostgreSQL that it runs on.
+/// A hash of the SQL, the code that runs it, and PostgreSQL's version.
 fn hash_of_inputs() -> String {
     let server = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut hash = Sha256::new();
@@ -372,7 +373,7 @@ fn hash_of_inputs() -> String {
     hex::encode(&hash.finalize()[..8])
 }
 
-/// However this program ends: PostgreSQL stops and the folder goes.
+/// However this program ends, PostgreSQL is stopped and the folder removed.
 #[allow(clippy::zombie_processes, reason = "the shell waits for our end, not we for its")]
 fn remove_with_this_program(folder: &Path, cluster: Option<&Path>) {
     let stop = cluster.map_or_else(String::new, |cluster| {

@@ -1,16 +1,24 @@
-//! A data folder of its own with the binary's commands on it, the server among them.
+//! A data folder with the binary's commands on it, including the server.
 
-use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use reqwest::{Client, Method, RequestBuilder};
+use serde_json::json;
 use tokio_postgres::NoTls;
 
-/// The key of `supabase start`.
-const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub use super::binary::DEADLINE;
+use super::binary::{self, SERVICE_KEY, database_url, free_ports, until_healthy};
+
+/// A folder that PostgreSQL's user passes through; from here on HTTPS works too.
+pub fn root() -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    root
+}
 
 /// A data folder and the commands on it.
 pub struct House {
@@ -23,30 +31,13 @@ pub struct House {
 
 impl House {
     pub fn new(root: &Path, name: &str) -> Self {
-        let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
-        Self { data: root.join(name), ports, settings: Vec::new(), server: None }
+        Self { data: root.join(name), ports: free_ports(), settings: Vec::new(), server: None }
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let [api, database, inbox, admin] = self.ports;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
-        command
-            .args(arguments)
-            .current_dir(self.data.parent().expect("a folder"))
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin");
-        command
-            .env("FERROBASE_DEV", "true")
-            .env("FERROBASE_MIGRATIONS", "none")
-            .env("FERROBASE_DATA_DIR", &self.data)
-            .env("FERROBASE_LISTEN", format!("127.0.0.1:{api}"))
-            .env("FERROBASE_DB_PORT", database.to_string())
-            .env("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{inbox}"))
-            .env("FERROBASE_ADMIN_LISTEN", format!("127.0.0.1:{admin}"))
-            .env("RUST_LOG", "error")
-            .envs(self.settings.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null());
+        let folder = self.data.parent().expect("a folder");
+        let mut command = binary::command(arguments, folder, &self.data, self.ports);
+        command.env("RUST_LOG", "error").envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -55,13 +46,16 @@ impl House {
         told(self.command(arguments).output().expect("it runs"))
     }
 
+    /// Makes the pair of keys `key.txt` for backups; yields the public one.
+    pub fn backup_key(&self) -> String {
+        let (made, line) = self.run(&["backup", "key", "key.txt"]);
+        assert!(made, "{line}");
+        line.trim().strip_prefix("FERROBASE_BACKUP_RECIPIENT=").expect(&line).to_owned()
+    }
+
     pub async fn serve(&mut self, http: &Client) {
         self.server = Some(self.command(&["serve"]).stdout(Stdio::null()).spawn().expect("it runs"));
-        let deadline = Instant::now() + DEADLINE;
-        while !http.get(self.url("/health")).send().await.is_ok_and(|answer| answer.status() == 200) {
-            assert!(Instant::now() < deadline, "it never served");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until_healthy(http, &self.url(""), String::new).await;
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -77,17 +71,41 @@ impl House {
     }
 
     pub async fn sql(&self) -> tokio_postgres::Client {
-        let url = format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", self.ports[1]);
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("the database");
+        let (client, connection) =
+            tokio_postgres::connect(&database_url(self.ports[1]), NoTls).await.expect("the database");
         tokio::spawn(connection);
         client
     }
 }
 
+/// A server whose S3 protocol is the store of others' backups, with a bucket for them.
+pub async fn store_of_backups(root: &Path, http: &Client) -> House {
+    let mut store = House::new(root, "store");
+    store.settings = vec![("UPLOAD_FILE_SIZE_LIMIT", (1_u64 << 30).to_string())];
+    store.serve(http).await;
+    let bucket = request(http, Method::POST, store.url("/storage/v1/bucket")).json(&json!({ "name": "backups" }));
+    assert_eq!(bucket.send().await.expect("an answer").status(), 200);
+    store
+}
+
+/// Settings for backups to that store.
+pub fn to_store(store: &House, recipient: &str) -> Vec<(&'static str, String)> {
+    let access = ferrobase::config::DEVELOPMENT_S3_KEYS;
+    vec![
+        ("FERROBASE_BACKUP_S3_ENDPOINT", store.url("/storage/v1/s3")),
+        ("FERROBASE_BACKUP_S3_REGION", "local".to_owned()),
+        ("FERROBASE_BACKUP_S3_FORCE_PATH_STYLE", "true".to_owned()),
+        ("FERROBASE_BACKUP_S3_ACCESS_KEY_ID", access.0.to_owned()),
+        ("FERROBASE_BACKUP_S3_SECRET_ACCESS_KEY", access.1.to_owned()),
+        ("FERROBASE_BACKUP_TO", "s3://backups/of/house".to_owned()),
+        ("FERROBASE_BACKUP_RECIPIENT", recipient.to_owned()),
+    ]
+}
+
 impl Drop for House {
     fn drop(&mut self) {
         self.stop();
-        // Where PostgreSQL's user cannot enter the folder, the cluster is elsewhere.
+        // The cluster may be elsewhere if PostgreSQL's user cannot enter the folder.
         let _ = ferrobase::embedded_pg::delete_cluster(&self.data);
     }
 }
@@ -108,7 +126,7 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Starts a command, kills it once `begun` says so, and tells whether it was still at work.
+/// Starts a command and kills it once `begun` is true. Returns whether it was still running.
 pub async fn killed_once(mut command: Command, begun: impl Fn() -> bool) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
     let deadline = Instant::now() + DEADLINE;

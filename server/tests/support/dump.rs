@@ -1,9 +1,9 @@
-//! Dumps of databases, restored as psql does it.
+//! Restores dumps of databases, like psql.
 
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 
-/// Loads a dump as psql would: statements, and rows from `COPY … FROM stdin` up to `\.`.
+/// Loads a dump like psql: statements, and rows from `COPY … FROM stdin` up to `\.`.
 pub async fn restore(client: &tokio_postgres::Client, dump: &str) {
     let mut rest = dump;
     while let Some(start) = rest.find("\nCOPY ") {

@@ -1,14 +1,15 @@
-//! What all tests share: the cluster with its databases, the full server on a database of its own, bare HTTP, and the
-//! servers of the world outside.
+//! Shared by all tests: the cluster and its databases, a full server on its own database, raw HTTP, and simulated
+//! outside servers.
 
 #![allow(dead_code, clippy::expect_used, clippy::unwrap_used)]
 
 pub mod alone;
+pub mod binary;
 pub mod cluster;
 pub mod commands;
 pub mod dump;
-pub mod house;
 pub mod outside;
+pub mod server_process;
 pub mod valve;
 pub mod wire;
 
@@ -16,32 +17,33 @@ use cluster::{Cluster, Database, Template, connect};
 use ferrobase::app::{self, App, Settings};
 use ferrobase::config::Source;
 use ferrobase::http::listen::Listener;
+use ferrobase::http::tls::Tls;
 use ferrobase::migrate::PlatformUrls;
 use serde_json::{Value, json};
 
 pub const PASSWORD: &str = "correct-Horse-7";
 
-/// A server on a database of its own.
+/// A server on its own database.
 pub struct TestApp {
     /// `http://127.0.0.1:<port>`.
     pub base: String,
     pub anon_key: String,
     pub service_key: String,
-    /// The owner's connection, past every policy.
+    /// The owner's connection, which bypasses all policies.
     pub owner: tokio_postgres::Client,
     pub owner_url: String,
-    /// Logs in as `supabase_auth_admin`.
+    /// URL that logs in as `supabase_auth_admin`.
     pub auth_url: String,
-    /// The authentication API's state, for what it counts.
+    /// The auth API's state, for its counters.
     pub auth: std::sync::Arc<ferrobase::auth::Auth>,
     /// The storage API's state, for its hourly housekeeping.
     pub storage: ferrobase::storage::Storage,
-    /// Its sockets, and what it tells of them.
+    /// The realtime state, for its sockets and metrics.
     pub realtime: ferrobase::realtime::Realtime,
     http: reqwest::Client,
     cluster: &'static Cluster,
     stop: actix_web::dev::ServerHandle,
-    /// The database goes with this server: it is the first on it.
+    /// The database, if this is the first server on it; dropped with the server.
     owns: Option<Database>,
 }
 
@@ -56,12 +58,12 @@ impl TestApp {
         Self::on(Database::new(Template::App).await, settings).await
     }
 
-    /// The full server on a database whose log can be followed.
+    /// The full server on a database with logical WAL.
     pub async fn logical(settings: &[(&str, &str)]) -> Self {
         Self::on(Database::logical(Template::App).await, settings).await
     }
 
-    /// The full server on this database, which goes with it.
+    /// The full server on this database, which is dropped with it.
     pub async fn on(database: Database, settings: &[(&str, &str)]) -> Self {
         let served = Self::try_serve(database.cluster, &database.name, settings).await;
         let mut app = served.expect("the server builds");
@@ -69,17 +71,17 @@ impl TestApp {
         app
     }
 
-    /// Another server beside this one, on the same database.
+    /// Another server on the same database.
     pub async fn another(&self, settings: &[(&str, &str)]) -> Self {
         self.try_another(settings).await.expect("the server builds")
     }
 
-    /// The full server, which reaches its database through a valve.
+    /// The full server, connected to its database through a valve.
     pub async fn behind_valve(settings: &[(&str, &str)]) -> (Self, valve::Valve) {
         Self::behind_valve_on(Database::new(Template::App).await, settings).await
     }
 
-    /// The full server, which reaches a database whose log can be followed through a valve.
+    /// The full server, connected through a valve to a database with logical WAL.
     pub async fn logical_behind_valve(settings: &[(&str, &str)]) -> (Self, valve::Valve) {
         Self::behind_valve_on(Database::logical(Template::App).await, settings).await
     }
@@ -93,6 +95,7 @@ impl TestApp {
             service_url: valve.url(&logins.service_url),
             replication_url: valve.url(&logins.replication_url),
             pooled: None,
+            replica_url: None,
         };
         let served = Self::try_serve_on(database.cluster, &database.name, urls, settings).await;
         let mut app = served.expect("the server builds");
@@ -100,7 +103,7 @@ impl TestApp {
         (app, valve)
     }
 
-    /// Another server beside this one, or why it does not start.
+    /// Another server on the same database, or why it does not start.
     pub async fn try_another(&self, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         Self::try_serve(self.cluster, self.database(), settings).await
     }
@@ -131,7 +134,13 @@ impl TestApp {
         let (auth, storage) = (std::sync::Arc::clone(&app.auth), app.storage.clone());
         let realtime = app.realtime.clone();
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
-        let server = app::serve(app, vec![Listener::Tcp(listener)], 1).expect("listening");
+        let mut listeners = vec![Listener::Tcp(listener)];
+        if let Some(config) = &settings.server.tls {
+            let tls = Tls::open(config, &data)?;
+            listeners.push(tls.listener(std::net::TcpListener::bind(config.listen)?));
+            tls.keep();
+        }
+        let server = app::serve(app, listeners, 1).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
         Ok(Self {
@@ -151,17 +160,17 @@ impl TestApp {
         })
     }
 
-    /// Somebody without an account.
+    /// An actor without an account.
     pub fn anon(&self) -> Actor<'_> {
         Actor { app: self, token: None, key: &self.anon_key }
     }
 
-    /// The service_role key.
+    /// An actor with the service_role key.
     pub fn service(&self) -> Actor<'_> {
         Actor { app: self, token: None, key: &self.service_key }
     }
 
-    /// A user who has just signed up under this address.
+    /// A newly signed-up user with this address.
     pub async fn user(&self, email: &str) -> User<'_> {
         let reply = self
             .anon()
@@ -182,7 +191,7 @@ impl TestApp {
         self.owner_url.rsplit('/').next().expect("a database name")
     }
 
-    /// Drops the database under the running server, as when PostgreSQL cannot be reached any more.
+    /// Drops the database of the running server, as if PostgreSQL had become unreachable.
     pub async fn lose_database(&self) {
         self.cluster.drop_database(self.database()).await;
     }
@@ -195,7 +204,7 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        // The returned future only waits for the end; asking is enough.
+        // The returned future only waits for the end, which is not needed.
         drop(self.stop.stop(false));
         self.realtime.stop();
     }
@@ -207,7 +216,7 @@ pub struct User<'a> {
     pub actor: Actor<'a>,
 }
 
-/// Whoever makes requests.
+/// The sender of requests.
 #[derive(Clone)]
 pub struct Actor<'a> {
     app: &'a TestApp,

@@ -1,4 +1,4 @@
-//! Servers of the outside world, played by a test.
+//! Simulated outside servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Answers every request, of which it gets head and body, as long as the test runs. Yields the base URL.
+/// Answers every request, given its head and body, for as long as the test runs. Returns the base URL.
 pub fn serve<F, A>(answer: F) -> String
 where
     F: Fn(HttpRequest, String) -> A + Clone + Send + 'static,
@@ -23,10 +23,26 @@ where
     base
 }
 
-/// The certificate of the authority that vouches for [`secure`].
+/// [`serve`] on a thread of its own, for tests that block theirs, or that have no runtime of actix.
+pub fn serve_apart<F, A>(answer: F) -> String
+where
+    F: Fn(HttpRequest, String) -> A + Clone + Send + 'static,
+    A: Future<Output = HttpResponse> + 'static,
+{
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        actix_web::rt::System::new().block_on(async move {
+            tell.send(serve(answer)).expect("somebody waits");
+            std::future::pending::<()>().await;
+        });
+    });
+    told.recv().expect("its address")
+}
+
+/// The certificate authority of [`secure`].
 pub const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/tls/authority.pem");
 
-/// A door to `base` that speaks TLS. Yields its base URL.
+/// A TLS proxy to `base`. Returns its base URL.
 pub fn secure(base: &str) -> String {
     let server = CertificateDer::from_pem_slice(include_bytes!("tls/server.pem")).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key")).expect("a key");
@@ -51,7 +67,7 @@ pub fn secure(base: &str) -> String {
                 else {
                     return;
                 };
-                // Either side may hang up.
+                // Either side may close the connection.
                 let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
             });
         }
@@ -59,13 +75,13 @@ pub fn secure(base: &str) -> String {
     format!("https://{address}")
 }
 
-/// A mail server that takes any login and every mail, but answers `recipient` to whom one is for. Yields its port, and
-/// all that a client said up to the end of each mail.
+/// A mail server that accepts any login and every mail, but answers `recipient` to each recipient. Returns its port,
+/// and what each client sent up to the end of each mail.
 pub async fn mail_server(recipient: &'static str) -> (u16, UnboundedReceiver<String>) {
     slow_mail_server(recipient, Duration::ZERO).await
 }
 
-/// The same, which takes its time to accept what a mail says.
+/// The same, but slow to accept a mail's content.
 pub async fn slow_mail_server(recipient: &'static str, pause: Duration) -> (u16, UnboundedReceiver<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("address").port();

@@ -1,4 +1,4 @@
-//! A database that hangs: a way to the database of a test that can be frozen, slow, or cut.
+//! A proxy to a test's database that can be frozen, slowed down, or cut.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +8,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Frozen, it takes connections and what is said on them, and passes nothing on: as a stopped PostgreSQL does.
+/// A frozen valve accepts connections and data but forwards nothing, like a stopped PostgreSQL.
 pub struct Valve {
     port: u16,
     frozen: watch::Sender<bool>,
-    /// How long each piece takes, milliseconds.
+    /// Delay of each piece of data, in milliseconds.
     slowness: Arc<AtomicU64>,
     /// Counts how often all connections were cut.
     cuts: watch::Sender<u64>,
@@ -65,12 +65,12 @@ impl Valve {
         self.frozen.send_replace(false);
     }
 
-    /// From now on each piece takes so long.
+    /// Delays each piece of data from now on.
     pub fn slow(&self, each: Duration) {
         self.slowness.store(each.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Ends all connections that are open.
+    /// Closes all open connections.
     pub fn cut(&self) {
         self.cuts.send_modify(|count| *count += 1);
     }
@@ -94,9 +94,9 @@ async fn pass(
     }
 }
 
-/// Waits until something is so, ten seconds at most.
+/// Waits until a condition holds, half a minute at most.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..200 {
+    for _ in 0..600 {
         if is_so().await {
             return;
         }

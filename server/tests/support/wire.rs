@@ -1,4 +1,4 @@
-//! A bare HTTP client: the target goes out byte for byte, as no URL library would let it.
+//! A raw HTTP client that sends the target byte for byte, as no URL library would.
 
 #![allow(clippy::expect_used)]
 
@@ -15,7 +15,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// All values of a header, joined as HTTP joins them.
+    /// All values of a header, joined as HTTP prescribes.
     pub fn header(&self, name: &str) -> Option<String> {
         let values: Vec<&str> =
             self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect();
@@ -45,8 +45,8 @@ pub async fn send(address: &str, method: &str, target: &str, headers: &[(String,
     parse(&answer)
 }
 
-/// Asks for a tunnel and sends nothing through it, nor ends: were the server to wait for more, this would not end either.
-/// The answer is whole, and the connection ends with it as it says. `head` is the request's without `Host`.
+/// Requests a tunnel but neither sends anything through it nor closes, so this hangs if the server waits for more. The
+/// answer must be complete and the connection must end with it. `head` is the request's head without `Host`.
 #[allow(dead_code, reason = "of the programs with this file, not all ask for tunnels")]
 pub async fn tunnel(address: &str, head: &str, body: &str) -> Reply {
     let mut stream = TcpStream::connect(address).await.expect("the server accepts");
@@ -62,11 +62,11 @@ pub async fn tunnel(address: &str, head: &str, body: &str) -> Reply {
     reply
 }
 
-/// The headers of who wants to leave HTTP.
+/// The headers of tunnel and upgrade requests.
 #[allow(dead_code, reason = "as above")]
 pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 
-/// The answer that these bytes are.
+/// Parses these bytes as an answer.
 pub fn parse(answer: &[u8]) -> Reply {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();

@@ -7,6 +7,714 @@ export type Json =
   | Json[]
 
 export type Database = {
+  names: {
+    Tables: {
+      far: {
+        Row: {
+          id: number
+          label: string | null
+          label_of: string | null
+        }
+        ComputedFields: "label_of"
+        Insert: {
+          id: number
+          label?: string | null
+        }
+        Update: {
+          id?: number
+          label?: string | null
+        }
+        Relationships: []
+      }
+      friends: {
+        Row: {
+          one: number
+          other: number
+        }
+        ComputedFields: never
+        Insert: {
+          one: number
+          other: number
+        }
+        Update: {
+          one?: number
+          other?: number
+        }
+        Relationships: [
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "kept"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "ruled"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "thing"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["first"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["second"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "kept"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "ruled"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "thing"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["first"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["second"]
+          },
+        ]
+      }
+      log: {
+        Row: {
+          day: string
+          id: number
+          thing: number | null
+        }
+        ComputedFields: never
+        Insert: {
+          day: string
+          id: number
+          thing?: number | null
+        }
+        Update: {
+          day?: string
+          id?: number
+          thing?: number | null
+        }
+        Relationships: [
+          {
+            foreignKeyName: "log_thing_fkey"
+            columns: ["thing"]
+            isOneToOne: false
+            referencedRelation: "kept"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "log_thing_fkey"
+            columns: ["thing"]
+            isOneToOne: false
+            referencedRelation: "ruled"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "log_thing_fkey"
+            columns: ["thing"]
+            isOneToOne: false
+            referencedRelation: "thing"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "log_thing_fkey"
+            columns: ["thing"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["first"]
+          },
+          {
+            foreignKeyName: "log_thing_fkey"
+            columns: ["thing"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["second"]
+          },
+        ]
+      }
+      log_2026: {
+        Row: {
+          day: string
+          id: number
+          thing: number | null
+        }
+        ComputedFields: never
+        Insert: {
+          day: string
+          id: number
+          thing?: number | null
+        }
+        Update: {
+          day?: string
+          id?: number
+          thing?: number | null
+        }
+        Relationships: []
+      }
+      many_of_pair: {
+        Row: {
+          a: number | null
+          b: number | null
+          id: number
+        }
+        ComputedFields: never
+        Insert: {
+          a?: number | null
+          b?: number | null
+          id: number
+        }
+        Update: {
+          a?: number | null
+          b?: number | null
+          id?: number
+        }
+        Relationships: [
+          {
+            foreignKeyName: "many_of_pair_a_b_fkey"
+            columns: ["a", "b"]
+            isOneToOne: false
+            referencedRelation: "pair"
+            referencedColumns: ["a", "b"]
+          },
+        ]
+      }
+      of_pair: {
+        Row: {
+          a: number | null
+          b: number | null
+        }
+        ComputedFields: never
+        Insert: {
+          a?: number | null
+          b?: number | null
+        }
+        Update: {
+          a?: number | null
+          b?: number | null
+        }
+        Relationships: [
+          {
+            foreignKeyName: "of_pair_a_b_fkey"
+            columns: ["a", "b"]
+            isOneToOne: true
+            referencedRelation: "pair"
+            referencedColumns: ["a", "b"]
+          },
+        ]
+      }
+      of_pair_turned: {
+        Row: {
+          a: number
+          b: number
+        }
+        ComputedFields: never
+        Insert: {
+          a: number
+          b: number
+        }
+        Update: {
+          a?: number
+          b?: number
+        }
+        Relationships: [
+          {
+            foreignKeyName: "of_pair_turned_b_a_fkey"
+            columns: ["b", "a"]
+            isOneToOne: true
+            referencedRelation: "pair"
+            referencedColumns: ["b", "a"]
+          },
+        ]
+      }
+      pair: {
+        Row: {
+          a: number
+          b: number
+          note: string | null
+        }
+        ComputedFields: never
+        Insert: {
+          a: number
+          b: number
+          note?: string | null
+        }
+        Update: {
+          a?: number
+          b?: number
+          note?: string | null
+        }
+        Relationships: []
+      }
+      thing: {
+        Row: {
+          "9lives": string | null
+          a_b: string | null
+          "a-b": string | null
+          address: unknown
+          äpfel: number | null
+          at: Database["names"]["CompositeTypes"]["point_of"] | null
+          documents: Json[]
+          grob: number | null
+          größe: number | null
+          id: number
+          labels: string[] | null
+          places: Database["shop"]["CompositeTypes"]["place"][] | null
+          span: unknown
+          states: Database["shop"]["Enums"]["state"][]
+          sure: NonNullable<Json>
+          twice: number | null
+          'with "quotes"': string | null
+          words: unknown
+          zahl: number | null
+          Zahl: number | null
+          label_of: string | null
+        }
+        ComputedFields: "label_of"
+        Insert: {
+          "9lives"?: string | null
+          a_b?: string | null
+          "a-b"?: string | null
+          address?: unknown
+          äpfel?: number | null
+          at?: Database["names"]["CompositeTypes"]["point_of"] | null
+          documents: Json[]
+          grob?: number | null
+          größe?: number | null
+          id: number
+          labels?: string[] | null
+          places?: Database["shop"]["CompositeTypes"]["place"][] | null
+          span?: unknown
+          states?: Database["shop"]["Enums"]["state"][]
+          sure: NonNullable<Json>
+          twice?: never
+          'with "quotes"'?: string | null
+          words?: unknown
+          zahl?: number | null
+          Zahl?: number | null
+        }
+        Update: {
+          "9lives"?: string | null
+          a_b?: string | null
+          "a-b"?: string | null
+          address?: unknown
+          äpfel?: number | null
+          at?: Database["names"]["CompositeTypes"]["point_of"] | null
+          documents?: Json[]
+          grob?: number | null
+          größe?: number | null
+          id?: number
+          labels?: string[] | null
+          places?: Database["shop"]["CompositeTypes"]["place"][] | null
+          span?: unknown
+          states?: Database["shop"]["Enums"]["state"][]
+          sure?: NonNullable<Json>
+          twice?: never
+          'with "quotes"'?: string | null
+          words?: unknown
+          zahl?: number | null
+          Zahl?: number | null
+        }
+        Relationships: []
+      }
+    }
+    Views: {
+      kept: {
+        Row: {
+          id: number
+          zahl: number | null
+          newest: {
+            "9lives": string | null
+            a_b: string | null
+            "a-b": string | null
+            address: unknown
+            äpfel: number | null
+            at: Database["names"]["CompositeTypes"]["point_of"] | null
+            documents: Json[]
+            grob: number | null
+            größe: number | null
+            id: number
+            labels: string[] | null
+            places: Database["shop"]["CompositeTypes"]["place"][] | null
+            span: unknown
+            states: Database["shop"]["Enums"]["state"][]
+            sure: NonNullable<Json>
+            twice: number | null
+            'with "quotes"': string | null
+            words: unknown
+            zahl: number | null
+            Zahl: number | null
+          } | null
+        }
+        ComputedFields: "newest"
+        Relationships: []
+      }
+      pairs: {
+        Row: {
+          a: number | null
+          b: number | null
+        }
+        ComputedFields: never
+        Insert: {
+          a?: number | null
+          b?: number | null
+        }
+        Update: {
+          a?: number | null
+          b?: number | null
+        }
+        Relationships: [
+          {
+            foreignKeyName: "many_of_pair_a_b_fkey"
+            columns: ["a", "b"]
+            isOneToOne: false
+            referencedRelation: "pair"
+            referencedColumns: ["a", "b"]
+          },
+        ]
+      }
+      parcel: {
+        Row: {
+          id: number
+          sender_id: number
+          parcels: Database["shop"]["Tables"]["parcel"]["Row"] | null
+        }
+        ComputedFields: "parcels"
+        Insert: {
+          id?: number | null
+          sender_id?: number | null
+        }
+        Update: {
+          id?: number | null
+          sender_id?: number | null
+        }
+        Relationships: []
+      }
+      ruled: {
+        Row: {
+          id: number
+          zahl: number | null
+        }
+        ComputedFields: never
+        Insert: {
+          id?: number | null
+          zahl?: number | null
+        }
+        Relationships: []
+      }
+      taking: {
+        Row: {
+          most: number | null
+          n: number | null
+        }
+        ComputedFields: never
+        Update: {
+          most?: number | null
+          n?: number | null
+        }
+        Relationships: []
+      }
+      twice_shown: {
+        Row: {
+          first: number
+          one: number
+          other: number
+          second: number
+        }
+        ComputedFields: never
+        Relationships: [
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "kept"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "ruled"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "thing"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["first"]
+          },
+          {
+            foreignKeyName: "friends_one_fkey"
+            columns: ["one"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["second"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "kept"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "ruled"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "thing"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["first"]
+          },
+          {
+            foreignKeyName: "friends_other_fkey"
+            columns: ["other"]
+            isOneToOne: false
+            referencedRelation: "twice_shown"
+            referencedColumns: ["second"]
+          },
+        ]
+      }
+    }
+    Functions: {
+      anything: {
+        Args: Record<PropertyKey, never>
+        Returns: Record<string, unknown>
+      }
+      aste: { Args: Record<PropertyKey, never>; Returns: number }
+      Äste: { Args: Record<PropertyKey, never>; Returns: number }
+      both: { Args: { a: number }; Returns: number }
+      defaults: {
+        Args: { a: number; b?: string; c?: unknown }
+        Returns: number
+      }
+      far_ones: {
+        Args: Record<PropertyKey, never>
+        Returns: {
+          id: number
+          label: string | null
+        }[]
+        SetofOptions: {
+          from: "*"
+          to: "far"
+          isOneToOne: false
+          isSetofReturn: true
+        }
+      }
+      given: { Args: { "": Json }; Returns: Json }
+      label_of:
+        | {
+            Args: { "": Database["names"]["Tables"]["far"]["Row"] }
+            Returns: {
+              error: true
+            } & "the function names.label_of with parameter or with a single unnamed json/jsonb parameter, but no matches were found in the schema cache"
+          }
+        | {
+            Args: {
+              thing: Omit<
+                Database["names"]["Tables"]["thing"]["Row"],
+                Database["names"]["Tables"]["thing"]["ComputedFields"]
+              >
+            }
+            Returns: string
+          }
+      many: { Args: { ids: number[] }; Returns: number }
+      maybe:
+        | {
+            Args: Record<PropertyKey, never>
+            Returns: {
+              error: true
+            } & "Could not choose the best candidate function between: names.maybe(), names.maybe( => int4). Try renaming the parameters or the function itself in the database so function overloading can be resolved"
+          }
+        | { Args: { ""?: string }; Returns: number }
+      moods: {
+        Args: Record<PropertyKey, never>
+        Returns: Database["shop"]["Enums"]["state"][]
+      }
+      newest: {
+        Args: { "": Database["names"]["Views"]["kept"]["Row"] }
+        Returns: {
+          error: true
+        } & "the function names.newest with parameter or with a single unnamed json/jsonb parameter, but no matches were found in the schema cache"
+        SetofOptions: {
+          from: "names.kept"
+          to: "thing"
+          isOneToOne: true
+          isSetofReturn: true
+        }
+      }
+      nothing: { Args: Record<PropertyKey, never>; Returns: undefined }
+      of_parcel: {
+        Args: {
+          p: Omit<
+            Database["shop"]["Tables"]["parcel"]["Row"],
+            Database["shop"]["Tables"]["parcel"]["ComputedFields"]
+          >
+        }
+        Returns: {
+          id: number
+          sender_id: number
+        }
+        SetofOptions: {
+          from: "shop.parcel"
+          to: "parcel"
+          isOneToOne: true
+          isSetofReturn: false
+        }
+      }
+      one_thing: {
+        Args: Record<PropertyKey, never>
+        Returns: {
+          "9lives": string | null
+          a_b: string | null
+          "a-b": string | null
+          address: unknown
+          äpfel: number | null
+          at: Database["names"]["CompositeTypes"]["point_of"] | null
+          documents: Json[]
+          grob: number | null
+          größe: number | null
+          id: number
+          labels: string[] | null
+          places: Database["shop"]["CompositeTypes"]["place"][] | null
+          span: unknown
+          states: Database["shop"]["Enums"]["state"][]
+          sure: NonNullable<Json>
+          twice: number | null
+          'with "quotes"': string | null
+          words: unknown
+          zahl: number | null
+          Zahl: number | null
+        }
+        SetofOptions: {
+          from: "*"
+          to: "thing"
+          isOneToOne: true
+          isSetofReturn: true
+        }
+      }
+      one_word: { Args: Record<PropertyKey, never>; Returns: string[] }
+      out_two: { Args: { a: number }; Returns: Record<string, unknown> }
+      parcels: {
+        Args: {
+          p: Omit<
+            Database["names"]["Views"]["parcel"]["Row"],
+            Database["names"]["Views"]["parcel"]["ComputedFields"]
+          >
+        }
+        Returns: Database["shop"]["Tables"]["parcel"]["Row"][]
+        SetofOptions: {
+          from: "names.parcel"
+          to: "parcel"
+          isOneToOne: false
+          isSetofReturn: true
+        }
+      }
+      point: {
+        Args: Record<PropertyKey, never>
+        Returns: Database["names"]["CompositeTypes"]["point_of"]
+        SetofOptions: {
+          from: "*"
+          to: "point_of"
+          isOneToOne: true
+          isSetofReturn: false
+        }
+      }
+      points: {
+        Args: Record<PropertyKey, never>
+        Returns: Database["names"]["CompositeTypes"]["point_of"][]
+        SetofOptions: {
+          from: "*"
+          to: "point_of"
+          isOneToOne: false
+          isSetofReturn: true
+        }
+      }
+      postgres_fdw_disconnect: { Args: { "": string }; Returns: boolean }
+      postgres_fdw_disconnect_all: {
+        Args: Record<PropertyKey, never>
+        Returns: boolean
+      }
+      postgres_fdw_get_connections: {
+        Args: { check_conn?: boolean }
+        Returns: Record<string, unknown>[]
+      }
+      postgres_fdw_handler: {
+        Args: Record<PropertyKey, never>
+        Returns: unknown
+      }
+      zahl: {
+        Args: { "": Database["names"]["Tables"]["thing"]["Row"] }
+        Returns: {
+          error: true
+        } & "the function names.zahl with parameter or with a single unnamed json/jsonb parameter, but no matches were found in the schema cache"
+      }
+    }
+    Enums: {
+      [_ in never]: never
+    }
+    CompositeTypes: {
+      point_of: {
+        x: number | null
+        seen: string | null
+      }
+    }
+  }
   shop: {
     Tables: {
       Empty: {
@@ -495,7 +1203,7 @@ export type Database = {
 
 type DatabaseWithoutInternals = Omit<Database, "__InternalSupabase">
 
-type DefaultSchema = DatabaseWithoutInternals[Extract<keyof Database, "shop">]
+type DefaultSchema = DatabaseWithoutInternals[Extract<keyof Database, "names">]
 
 export type Tables<
   DefaultSchemaTableNameOrOptions extends
@@ -611,6 +1319,9 @@ export type CompositeTypes<
     : never
 
 export const Constants = {
+  names: {
+    Enums: {},
+  },
   shop: {
     Enums: {
       state: [

@@ -138,7 +138,7 @@ language sql immutable set search_path = '' as $$
   select encode(sha256(convert_to(coalesce(p, ''), 'utf8')), 'hex')
 $$;
 
--- -------------------------------------------------------------------------------------------- who calls, and how often
+-- --------------------------------------------------------------------------------------------- callers and rate limits
 
 -- The caller's network address: `ferrobase.client_address`, set by the server, or else the last hop of X-Forwarded-For, which the
 -- proxy in front of another server wrote.
@@ -185,7 +185,7 @@ begin
   end if;
 end $$;
 
--- --------------------------------------------------------------------------------- the same key means the same content
+-- ---------------------------------------------------------------------------------------------------- idempotency keys
 
 create or replace function private.keep_content(p_scope text, p_key uuid, p_content jsonb) returns void
 language sql volatile security definer set search_path = '' as $$

@@ -1,4 +1,4 @@
--- Who may use what; rights.sql of the folder above closes everything first.
+-- Privileges. rights.sql in the folder above revokes everything first.
 
 -- Helpers called by policies, constraints, views and invoker triggers as any caller; not reachable through the API.
 grant execute on function
@@ -6,7 +6,7 @@ grant execute on function
   private.amount_number(text), private.touch(), private.valid_email(text)
   to anon, authenticated, service_role;
 
--- Helpers that policies, views and invoker triggers call as the person who is signed in.
+-- Helpers that policies, views and invoker triggers call as the signed-in user.
 grant execute on function
   private.fail_fields(text, jsonb)
   to authenticated, service_role;

@@ -1,6 +1,6 @@
 -- What staff do with a request: open it, ask for more, approve, deny. Staff cannot decide on their own requests.
 
--- --------------------------------------------------------------------------------------------------------- who decides
+-- ----------------------------------------------------------------------------------------------------- deciding rights
 
 -- The request is the account's own, or a guest's from the account's address.
 create or replace function private.is_own_request(r public.requests, p_user uuid) returns boolean
@@ -82,7 +82,7 @@ begin
   return still;
 end $$;
 
--- --------------------------------------------------------------------------------------------------------------- words
+-- --------------------------------------------------------------------------------------------------------------- texts
 
 -- A request's status for one organization. Without SET, so that the planner inlines it.
 create or replace function private.status_for_part(p_part text, p_status text) returns text
@@ -361,7 +361,9 @@ begin
           join public.nonprofits n on n.id = o.nonprofit_id where o.request_id = i.request_id and o.nonprofit_id <> np)) - 'search_text'
       from private.incoming_requests i where i.nonprofit_id = np and i.request_id = (
         select p.request_id from public.request_nonprofits p where p.nonprofit_id = np and p.status = 'pending' and not p.needs_more_proof
-          and not exists (select 1 from public.nonprofit_team_members c where c.id = p.assigned_to and c.is_active and c.id <> m.id)  -- a colleague's
+          -- not a colleague's; an array and not a join, so that the index by date ends at the first row
+          and (p.assigned_to is null or p.assigned_to <> all (array(
+            select c.id from public.nonprofit_team_members c where c.nonprofit_id = np and c.is_active and c.id <> m.id)))
         order by p.submitted_at limit 1)) end,
     'recent', private.incoming_rows(np, newest[:3]), 'requests', private.incoming_rows(np, newest),
     'categories', (with used as (

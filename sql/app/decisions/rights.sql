@@ -1,11 +1,11 @@
--- Who may use what; rights.sql of the folder above closes everything first.
+-- Privileges. rights.sql in the folder above revokes everything first.
 
 -- Helpers called by policies, constraints, views and invoker triggers as any caller; not reachable through the API.
 grant execute on function
   private.status_for_part(text, text)
   to anon, authenticated, service_role;
 
--- Signed in: each checks the caller's role and state itself.
+-- For signed-in users. Each function checks the caller's role and state itself.
 grant execute on function
   public.staff_request(text, text), public.mark_request_opened(text, text), public.open_request(text, text),
   public.approve_request(text, text, numeric, boolean), public.deny_request(text, text, text, text),

@@ -1,4 +1,4 @@
--- Who may see and change which rows.
+-- Row level security policies.
 
 create policy "managers read sent messages" on public.donor_messages for select to authenticated
   using (nonprofit_id = any (array(select private.my_managed_organizations())));

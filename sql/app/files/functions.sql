@@ -90,7 +90,7 @@ begin
   raise exception using errcode = '42501', message = 'A document that was handed in cannot be replaced', hint = 'upload_under_a_new_name';
 end $$;
 
--- ------------------------------------------------------------------------------------- places for the files of a guest
+-- ---------------------------------------------------------------------------------------------- upload slots of guests
 
 create or replace function private.guest_slot_is_open(p_name text) returns boolean
 language sql stable security definer set search_path = '' as $$
@@ -165,7 +165,7 @@ begin
   perform set_config('storage.allow_delete_query', 'false', true);
 end $$;
 
--- ------------------------------------------------------------------------------------------------------- what may land
+-- ------------------------------------------------------------------------------------------------------ accepted files
 
 -- Normalizes types that differ only in name.
 create or replace function private.plain_type(p text) returns text
@@ -206,7 +206,7 @@ begin
   return new;
 end $$;
 
--- ------------------------------------------------------------------------------------------------------- how many
+-- --------------------------------------------------------------------------------------------------------- quotas
 
 -- Unfinished uploads in parts (TUS, S3). Each counts as a file from its first request on; its announced or received
 -- bytes are within the bucket's limit. `p_but`: the name of the file being stored, whose own upload is excluded.

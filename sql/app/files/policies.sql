@@ -1,4 +1,4 @@
--- Who may see and change which rows.
+-- Row level security policies.
 
 create policy "owner reads documents" on public.request_documents for select to authenticated
   using (request_id = any (array(select r.id from public.requests r where r.user_id = (select auth.uid()))));

@@ -10,7 +10,7 @@ create or replace trigger check_picture_folder before insert on storage.objects
   for each row when (new.bucket_id in ('profile-photos', 'logos')) execute function private.check_picture_folder();
 create or replace trigger check_file_quota before insert on storage.objects
   for each row when (new.bucket_id = 'request-documents' and new.owner_id is not null) execute function private.check_file_quota();
-create or replace trigger check_upload_begun before insert on ferrobase.resumable_uploads
+create or replace trigger check_upload_begun before insert on _supavisor.resumable_uploads
   for each row execute function private.check_upload_begun();
 create or replace trigger check_upload_begun before insert on storage.s3_multipart_uploads
   for each row execute function private.check_upload_begun();

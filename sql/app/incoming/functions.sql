@@ -1,7 +1,7 @@
 -- The list of incoming requests, built for organizations with hundreds of thousands: its columns are stored in the
 -- organization's part, and its counts are updated on every change.
 
--- ------------------------------------------------------------------------------------------------------------ the line
+-- -------------------------------------------------------------------------------------------------------- list entries
 
 -- Whether the organization may see the person: not once another has taken the request. Without SET, so that the planner
 -- inlines it.

@@ -74,7 +74,7 @@ language sql immutable set search_path = '' as $$
     when 'es' then concat_ws(' de ', extract(day from p_day)::text,
       (array['enero', 'febrero', 'marzo', 'abril', 'mayo', 'junio', 'julio', 'agosto', 'septiembre', 'octubre', 'noviembre', 'diciembre'])[extract(month from p_day)::int],
       extract(year from p_day)::text)
-    when 'fr' then concat_ws(' ', extract(day from p_day)::text,
+    when 'fr' then concat_ws(' ', case when extract(day from p_day) = 1 then '1er' else extract(day from p_day)::text end,
       (array['janvier', 'février', 'mars', 'avril', 'mai', 'juin', 'juillet', 'août', 'septembre', 'octobre', 'novembre', 'décembre'])[extract(month from p_day)::int],
       extract(year from p_day)::text)
     when 'ht' then concat_ws(' ', extract(day from p_day)::text,

@@ -1,15 +1,15 @@
--- Who may use what; rights.sql of the folder above closes everything first.
+-- Privileges. rights.sql in the folder above revokes everything first.
 
 grant select on public.budget_allocations, public.budget_transactions, public.approved_grants to authenticated;
--- Not whose account the donor has.
+-- All columns except the donor's account.
 grant select (id, nonprofit_id, donor_name, donor_email, amount, status, note, pledged_at, received_at) on public.donations to authenticated;
 
--- Open to everybody: each checks its input and counts its uses.
+-- For everybody. Each function checks its input and is rate limited.
 grant execute on function
   public.pledge_donation(jsonb)
   to anon, authenticated, service_role;
 
--- Signed in: each checks the caller's role and state itself.
+-- For signed-in users. Each function checks the caller's role and state itself.
 grant execute on function
   public.nonprofit_budget(text), public.set_budget_allocation(text, text, numeric), public.grants_page(text, text, int, int),
   public.record_payout(text, numeric, text, uuid), public.record_donation(text, numeric, text, text, timestamptz, uuid),

@@ -1,4 +1,4 @@
--- Who may see and change which rows.
+-- Row level security policies.
 
 create policy "owner reads notifications" on public.notifications for select to authenticated using (user_id = (select auth.uid()));
 create policy "owner marks notifications" on public.notifications for update to authenticated

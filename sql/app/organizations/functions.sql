@@ -1,7 +1,7 @@
 -- Nonprofits, their team, invitations and help categories. Power over an organization comes only from an active row
 -- in nonprofit_team_members that names the caller.
 
--- ----------------------------------------------------------------------------------------------------- who may do what
+-- ------------------------------------------------------------------------------------------------ roles and membership
 
 -- Organizations in which the caller is an active member with one of p_roles; closed ones only if requested.
 create or replace function private.my_organizations(p_roles text[], p_closed_too boolean default false) returns setof text

@@ -1,4 +1,4 @@
--- Who may see and change which rows.
+-- Row level security policies.
 
 create policy "members read their organization" on public.nonprofits for select to authenticated
   using (admin_user_id = (select auth.uid()) or id = any (array(select private.my_organizations(array['admin', 'manager', 'employee', 'volunteer'], true))));

@@ -1,4 +1,4 @@
--- Who may use what; rights.sql of the folder above closes everything first.
+-- Privileges. rights.sql in the folder above revokes everything first.
 
 -- Columns that visitors may read; `select=*` works only if every column is listed.
 grant select (id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status,
@@ -11,7 +11,7 @@ grant select, insert, update, delete on public.nonprofit_team_members to authent
 grant select on public.categories to anon;
 grant select, insert, update, delete on public.categories to authenticated;
 
--- Open to everybody: each checks its input and counts its uses.
+-- For everybody. Each function checks its input and is rate limited.
 grant execute on function
   public.team_invitation(text), public.nonprofits_for(text, text), functions."get-categories"(jsonb)
   to anon, authenticated, service_role;
@@ -22,14 +22,14 @@ grant execute on function
   private.my_admin_organizations(), private.is_staff_somewhere(), private.place_parts(text), private.covers(text, text)
   to anon, authenticated, service_role;
 
--- Signed in: each checks the caller's role and state itself.
+-- For signed-in users. Each function checks the caller's role and state itself.
 grant execute on function
   public.resend_team_invitation(text), public.accept_team_invitation(text), public.create_organization(jsonb),
   public.save_organization(text, jsonb, jsonb), public.set_second_approval(text, numeric), public.leave_organization(text),
   public.close_organization(text)
   to authenticated, service_role;
 
--- Helpers that policies, views and invoker triggers call as the person who is signed in.
+-- Helpers that policies, views and invoker triggers call as the signed-in user.
 grant execute on function
   private.organization_name(text)
   to authenticated, service_role;

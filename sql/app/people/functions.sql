@@ -153,7 +153,7 @@ language sql stable set search_path = '' as $$
   select extract(year from pg_catalog.age(current_date, p.birthday))::int
 $$;
 
--- ---------------------------------------------------------------------------------------- accounts come, change and go
+-- --------------------------------------------------------------------------------------------------- account lifecycle
 
 -- A new account: profile, role from the sign-up metadata (requester or nonprofit, requester by default), address not yet proved.
 create or replace function private.on_account_created() returns trigger
@@ -401,7 +401,7 @@ begin
   return jsonb_build_object('proved', true, 'claimed_requests', got.requests, 'claimed_donations', got.donations);
 end $$;
 
--- ------------------------------------------------------------------------------------------- taking along, and an end
+-- ------------------------------------------------------------------------------------------------ export and deletion
 
 -- All data about the caller in readable form. Files are named by their place in storage.
 create or replace function public.my_data() returns jsonb

@@ -1,4 +1,4 @@
--- Who may see and change which rows.
+-- Row level security policies.
 
 create policy "owner reads role" on public.user_roles for select to authenticated using (user_id = (select auth.uid()));
 create policy "owner sets role" on public.user_roles for insert to authenticated with check (user_id = (select auth.uid()));

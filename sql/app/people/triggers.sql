@@ -24,7 +24,7 @@ create or replace trigger text_consent before update of sms_consent on public.pr
   for each row execute function private.on_text_consent();
 create or replace trigger text_consent_follows after update of sms_consent on public.profiles
   for each row when (new.sms_consent is distinct from old.sms_consent) execute function private.follow_text_consent();
-create or replace trigger aidbridge_text_stopped after insert on ferrobase.sms_stopped
+create or replace trigger aidbridge_text_stopped after insert on _supavisor.sms_stopped
   for each row execute function private.on_text_stopped();
 
 create or replace trigger clean_names before insert or update of full_name, first_name, middle_name, last_name on public.profiles

@@ -117,10 +117,11 @@ $$;
 
 -- --------------------------------------------------------------------------------------------------------- finding one
 
--- 'req-7 ' and '7' mean 'REQ-007'.
+-- 'req 7', 'REQ7', '#7' and '7' mean 'REQ-007': copied by hand, or corrected by a keyboard. The page does the same (lib/request-number).
 create or replace function private.number_of(p text) returns text
 language sql immutable set search_path = '' as $$
-  select case when c ~ '^[0-9]+$' then 'REQ-' || lpad(c, greatest(3, length(c)), '0') else c end from (select upper(regexp_replace(coalesce(p, ''), '\s', '', 'g'))) x (c)
+  select case when d is null then c else 'REQ-' || lpad(d, greatest(3, length(d)), '0') end
+  from (select upper(regexp_replace(coalesce(p, ''), '\s', '', 'g'))) x (c), substring(c from '^(?:REQ)?[-#.:_‐‑‒–—−]?0*([0-9]+)$') d
 $$;
 
 -- The request with this id or number, whichever was given.
@@ -128,7 +129,7 @@ create or replace function private.request_id_of(p text) returns text
 language sql stable security definer set search_path = '' as $$
   select coalesce(
     (select r.id from public.requests r where r.id = private.clean(p)),
-    (select r.id from public.requests r where r.request_number = upper(private.clean(p))))
+    (select r.id from public.requests r where r.request_number = private.number_of(p)))
 $$;
 
 create or replace function private.fail_request_not_found() returns void
@@ -542,6 +543,7 @@ begin
     return jsonb_build_object('ok', false, 'reason', case when c.tries >= 5 then 'expired' else 'wrong_code' end, 'tries_left', 5 - c.tries);
   end if;
   update private.request_codes x set used_at = now() where x.id = c.id;
+  update private.unanswered_requests u set kept_at = now() where u.request_id = r.id;
   insert into private.request_access (token_hash, request_id) values (private.hash_token(token), r.id) returning * into a;
   return jsonb_build_object('ok', true, 'access', token, 'upload_key', a.upload_key, 'expires_at', a.expires_at, 'id', r.id, 'request_number', r.request_number);
 end $$;

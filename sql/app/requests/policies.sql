@@ -1,4 +1,4 @@
--- Who may see and change which rows.
+-- Row level security policies.
 
 create policy "everyone reads the list of reasons" on public.denial_reasons for select to anon, authenticated using (true);
 

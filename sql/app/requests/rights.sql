@@ -1,4 +1,4 @@
--- Who may use what; rights.sql of the folder above closes everything first.
+-- Privileges. rights.sql in the folder above revokes everything first.
 
 grant select on public.denial_reasons to anon, authenticated;
 grant select, insert, update, delete on public.requests to authenticated;
@@ -7,7 +7,7 @@ grant select on public.my_requests to authenticated;
 grant select (request_id, nonprofit_id, state, submitted_at, opened_at, acted_at, reason, reason_code) on public.request_nonprofits to authenticated;
 grant select (id, request_id, type, actor, nonprofit_id, note, amount, for_requester, created_at) on public.request_events to authenticated;
 
--- Open to everybody: each checks its input and counts its uses.
+-- For everybody. Each function checks its input and is rate limited.
 grant execute on function
   public.submit_request(jsonb), public.request_status(text), public.send_request_code(text, text),
   public.check_request_code(text, text), public.end_request_access(text), public.request_detail(text, text),
@@ -21,7 +21,7 @@ grant execute on function
   private.hold_draft_place(uuid)
   to anon, authenticated, service_role;
 
--- Signed in: each checks the caller's role and state itself.
+-- For signed-in users. Each function checks the caller's role and state itself.
 grant execute on function
   public."needsMoreProof"(requests), public."pendingNotes"(requests), public."denialReason"(requests),
   public.documents(requests), public.save_draft(jsonb), public.resubmit_request(text), public.requester_dashboard()

@@ -1,4 +1,4 @@
--- Who may see and change which rows.
+-- Row level security policies.
 
 -- For admins and managers, who write to people.
 create policy "managers read saved replies" on public.saved_replies for select to authenticated

@@ -1,4 +1,4 @@
--- Who may use what; rights.sql of the folder above closes everything first.
+-- Privileges. rights.sql in the folder above revokes everything first.
 
 grant select, insert, update, delete on public.saved_replies to authenticated;
 

@@ -1,6 +1,6 @@
--- Who may use what; rights.sql of the folder above closes everything first.
+-- Privileges. rights.sql in the folder above revokes everything first.
 
--- Called every hour.
+-- Called hourly.
 grant execute on function
   private.sweep(), private.retain(int)
   to service_role;

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stray_bits_and_line_breaks_are_passed_over_and_nothing_else() {
+    fn only_stray_bits_and_line_breaks_are_ignored() {
         // "Zg" is f; the last four bits of "Zh" to "Zv" are unused.
         for text in ["Zg", "Zh", "Zv", "Z\r\ng", "Zg\n"] {
             assert_eq!(url_safe_no_pad(text).as_deref(), Some(&b"f"[..]), "{text}");

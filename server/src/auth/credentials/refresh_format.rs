@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_survives_the_way_there_and_back() {
+    fn a_token_survives_a_round_trip() {
         for counter in [0, 1, 127, 128, 300, i64::MAX] {
             let session = Uuid::new_v4();
             let text = CounterToken::encode(session, counter, b"key").expect("text");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_stand_for_nothing_are_not_looked_at() {
+    fn unused_bits_are_ignored() {
         let session = Uuid::new_v4();
         let text = CounterToken::encode(session, 5, b"key").expect("text");
         // 38 bytes are 51 characters, the last of which has two unused bits.

@@ -17,6 +17,7 @@ use crate::auth::models::session::{Grant, Session};
 use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, Column, User};
 use crate::auth::outside::hooks::{self, Hook};
+use crate::http::context;
 
 /// The answer to a sign-in.
 #[derive(Debug, Serialize)]
@@ -177,6 +178,7 @@ pub async fn access_token(
     session: &Session,
     method: &str,
 ) -> AuthResult<AccessToken> {
+    context::is_for(&user.id.to_string());
     let auth = &request.auth;
     let issued_at = request.once("issued at", Utc::now);
     let mut expires_at = issued_at + chrono::Duration::seconds(auth.config.jwt.exp.into());

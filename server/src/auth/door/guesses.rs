@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_those_who_wait_the_one_who_has_guessed_least_goes_first() {
+    async fn the_waiting_client_with_the_fewest_guesses_goes_first() {
         let guesses = guesses();
         let account = guesses.target("ada");
         for _ in 0..5 {

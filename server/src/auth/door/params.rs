@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_or_of_the_wrong_type_is_bad_json() {
+    fn non_objects_and_wrong_types_are_bad_json() {
         for body in ["", "  ", "[]", "\"x\"", "{", "{} x"] {
             assert_eq!(parse(body).expect_err(body).code(), Some(Code::BadJson), "{body}");
         }

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_site_and_what_the_list_matches_are_allowed() {
+    fn the_site_url_and_matches_of_the_list_are_allowed() {
         for url in [
             "https://site.example",
             "https://site.example/any/path?x=1#f",
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn many_runs_do_not_make_matching_slow() {
+    fn many_wildcards_do_not_make_matching_slow() {
         let glob = Glob::new(&"**a".repeat(30));
         let started = std::time::Instant::now();
         assert!(!glob.matches(&"b".repeat(2000)));

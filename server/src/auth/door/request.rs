@@ -18,7 +18,7 @@ use crate::auth::door::query::Pairs;
 use crate::auth::error::{AuthError, AuthResult, Code, json_response};
 use crate::auth::models::session::Grant;
 use crate::auth::models::store::Db;
-use crate::auth::outside::{Away, Memory};
+use crate::auth::outside::{Memory, OutboundContext};
 use crate::config::AuthMode;
 use crate::http::client::{client_address, parse_entry};
 
@@ -121,13 +121,13 @@ impl Request {
     }
 
     /// For calls to other services outside of transactions.
-    pub fn away(&self) -> Away {
-        Away::new(Arc::clone(&self.auth), Arc::clone(&self.memory))
+    pub fn away(&self) -> OutboundContext {
+        OutboundContext::new(Arc::clone(&self.auth), Arc::clone(&self.memory))
     }
 
     /// Calls another service without holding a connection; see [`outside`](crate::auth::outside). `about` names
     /// everything that the answer depends on: a repeated transaction reuses the answer with the same `about`.
-    pub async fn ask<C>(&self, about: String, call: impl FnOnce(Away) -> C) -> AuthResult<Value>
+    pub async fn ask<C>(&self, about: String, call: impl FnOnce(OutboundContext) -> C) -> AuthResult<Value>
     where
         C: Future<Output = AuthResult<Value>> + Send + 'static,
     {

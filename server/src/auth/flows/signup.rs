@@ -15,7 +15,7 @@ use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::flows::token;
 use crate::auth::models::audit::{Action, Entry};
-use crate::auth::models::confirmation::{self, Brings, Origin};
+use crate::auth::models::confirmation::{self, Origin, ProvedData};
 use crate::auth::models::flow_state::FlowState;
 use crate::auth::models::identity::{self, Identity};
 use crate::auth::models::one_time_token::Purpose;
@@ -226,10 +226,13 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
     };
     // A code for an unconfirmed address carries no metadata, unless the request has some.
     let says = proves || !signup.data.is_empty();
-    let brings = if is_new {
-        Brings::Account
+    let proved_data = if is_new {
+        ProvedData::Account
     } else {
-        Brings::Own { encrypted_password: Some(sealed(&user)?), user_metadata: says.then(|| signup.claims(user.id)) }
+        ProvedData::Own {
+            encrypted_password: Some(sealed(&user)?),
+            user_metadata: says.then(|| signup.claims(user.id)),
+        }
     };
     // With autoconfirm on, upstream confirms an unconfirmed address for anybody. Here only the right password
     // gets the session.
@@ -241,7 +244,7 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
             return Err(AuthError::unprocessable(Code::UserAlreadyExists, "User already registered"));
         }
     }
-    let attempt = Attempt { signup: &signup, is_new, brings, challenge: challenge.as_ref() };
+    let attempt = Attempt { signup: &signup, is_new, proved_data, challenge: challenge.as_ref() };
     let stored = db
         .transaction(async |db| {
             let user = if is_new { user.clone() } else { user::as_of_now(db, &user).await? };
@@ -304,12 +307,12 @@ pub async fn create_user(request: &Request, db: &Db, mut user: User) -> AuthResu
 struct Attempt<'a> {
     signup: &'a Signup,
     is_new: bool,
-    brings: Brings,
+    proved_data: ProvedData,
     challenge: Option<&'a Challenge>,
 }
 
 async fn store(request: &Request, db: &Db, user: User, attempt: &Attempt<'_>) -> AuthResult<User> {
-    let Attempt { signup, is_new, brings, challenge } = attempt;
+    let Attempt { signup, is_new, proved_data, challenge } = attempt;
     let (is_new, challenge) = (*is_new, *challenge);
     let config = &request.auth.config;
     let provider = signup.provider();
@@ -337,7 +340,7 @@ async fn store(request: &Request, db: &Db, user: User, attempt: &Attempt<'_>) ->
     };
     let fresh = is_new.then_some(identity.id);
     let client = limits::client(request);
-    let origin = Origin::New(brings.clone());
+    let origin = Origin::New(proved_data.clone());
     user.identities = Some(vec![identity]);
     let traits = json!({ "provider": provider });
     if provider == "email" {
@@ -362,7 +365,7 @@ async fn store(request: &Request, db: &Db, user: User, attempt: &Attempt<'_>) ->
             };
             // The mail uses the metadata of this attempt.
             let stored = user.user_metadata.clone();
-            if let Brings::Own { user_metadata: Some(metadata), .. } = brings {
+            if let ProvedData::Own { user_metadata: Some(metadata), .. } = proved_data {
                 user.user_metadata = Some(metadata.clone());
             }
             send_confirmation(request, db, &mut user, challenge).await?;

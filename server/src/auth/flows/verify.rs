@@ -14,7 +14,7 @@ use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::flows::changes::{Notices, change_email, change_phone, confirm_phone, first_half, flag};
 use crate::auth::flows::user::ensure_email_identity;
 use crate::auth::models::audit::{Action, Entry};
-use crate::auth::models::confirmation::{self, Brings, Confirmation};
+use crate::auth::models::confirmation::{self, Confirmation, ProvedData};
 use crate::auth::models::flow_state;
 use crate::auth::models::one_time_token::Purpose;
 use crate::auth::models::store::Db;
@@ -237,7 +237,7 @@ async fn verify(
     };
     let mut notices = Notices::default();
     if let Some(attempt) = attempt.as_ref().filter(|_| user.is_unproved()) {
-        user.receive(db, &attempt.brings).await.or_internal("Database error updating user")?;
+        user.receive(db, &attempt.proved_data).await.or_internal("Database error updating user")?;
     }
     match kind {
         Kind::Signup | Kind::Invite => confirm_signup(request, db, &mut user).await?,
@@ -463,7 +463,7 @@ async fn confirm_recovery(request: &Request, db: &Db, user: &mut User) -> AuthRe
     if was_claimed {
         user.hand_over(db).await?;
     } else if user.is_unproved() {
-        user.receive(db, &Brings::PROOF).await?;
+        user.receive(db, &ProvedData::PROOF).await?;
     }
     if user.is_confirmed() {
         Entry::of(user, Action::Login).record(db, log_only).await?;

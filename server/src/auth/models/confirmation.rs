@@ -21,14 +21,14 @@ pub struct Confirmation {
     pub sent_at: DateTime<Utc>,
     /// Its client, as named by [`client_of`](crate::auth::door::limits::client_of).
     pub client: String,
-    pub brings: Brings,
+    pub proved_data: ProvedData,
     /// The PKCE flow that began with it.
     pub flow_state_id: Option<Uuid>,
 }
 
 /// What replaces the account's data when the address is proved.
 #[derive(Clone, Debug)]
-pub enum Brings {
+pub enum ProvedData {
     /// The account's own data, because this attempt created it.
     Account,
     Own {
@@ -39,7 +39,7 @@ pub enum Brings {
     },
 }
 
-impl Brings {
+impl ProvedData {
     /// For proofs of the address alone: an invitation, a recovery.
     pub const PROOF: Self = Self::Own { encrypted_password: None, user_metadata: None };
 }
@@ -48,7 +48,7 @@ impl Brings {
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// A new one.
-    New(Brings),
+    New(ProvedData),
     /// An existing one: the new token replaces its old one.
     Again(Uuid),
     /// None: using it replaces nothing.
@@ -63,10 +63,10 @@ impl Confirmation {
             id: row.try_get(0)?,
             sent_at: row.try_get(1)?,
             client: row.try_get(2)?,
-            brings: if row.try_get(3)? {
-                Brings::Account
+            proved_data: if row.try_get(3)? {
+                ProvedData::Account
             } else {
-                Brings::Own {
+                ProvedData::Own {
                     encrypted_password: row.try_get(4)?,
                     user_metadata: row.try_get::<_, Option<SqlJson<Json>>>(5)?.map(|metadata| metadata.0),
                 }
@@ -94,10 +94,10 @@ pub async fn record(
             )
             .await?;
         }
-        Origin::New(brings) => {
-            let (made_account, password, metadata) = match brings {
-                Brings::Account => (true, None, None),
-                Brings::Own { encrypted_password, user_metadata } => {
+        Origin::New(proved_data) => {
+            let (made_account, password, metadata) = match proved_data {
+                ProvedData::Account => (true, None, None),
+                ProvedData::Own { encrypted_password, user_metadata } => {
                     (false, encrypted_password.as_ref(), user_metadata.clone())
                 }
             };
@@ -149,7 +149,7 @@ pub async fn invitation(db: &Db, user_id: Uuid) -> Result<Origin, Fault> {
     let sql = "select id from auth.pending_confirmations where user_id = $1 and client = '' and not made_account \
         and encrypted_password is null and user_metadata is null order by sent_at desc limit 1";
     let known: Option<Uuid> = db.query_opt(sql, &[&user_id]).await?.map(|row| row.try_get(0)).transpose()?;
-    Ok(known.map_or_else(|| Origin::New(Brings::PROOF), Origin::Again))
+    Ok(known.map_or_else(|| Origin::New(ProvedData::PROOF), Origin::Again))
 }
 
 /// The attempt for a message without a password: the only one, or the last one by this client. If there are several by
@@ -164,6 +164,6 @@ pub async fn resumed(db: &Db, user_id: Uuid, client: &str) -> Result<Origin, Fau
         several => several
             .iter()
             .find(|attempt| !client.is_empty() && attempt.client == client)
-            .map_or_else(|| Origin::New(Brings::PROOF), |own| Origin::Again(own.id)),
+            .map_or_else(|| Origin::New(ProvedData::PROOF), |own| Origin::Again(own.id)),
     })
 }

@@ -10,26 +10,16 @@ use crate::auth::error::{AuthResult, Fault};
 use crate::auth::models::action::Action;
 use crate::auth::models::slot::Slot;
 use crate::auth::outside::Memory;
-use crate::db::{DbError, Lease, Pool, PoolOptions, Pulse, Statement, Value};
+use crate::db::{DbError, Lease, Pool, PoolOptions, Statement, Value};
 
 /// The API's statements find a few rows by an index. For a table that was never analyzed, such as an empty `mfa_factors`, the
 /// planner expects more rows and builds a bitmap, which takes longer than reading the rows.
 const NO_BITMAPS: &str = "set enable_bitmapscan = off";
 
-/// A pool of at most `size` connections to `url`, which logs in as `supabase_auth_admin`. `pulse` is shared with other pools
-/// of the same server. At a pooler that hands connections on between transactions nothing is prepared.
-pub fn pool(url: &str, size: usize, pulse: Option<&Pulse>, is_pooler: bool) -> Result<Pool, DbError> {
-    Pool::new(
-        url,
-        &PoolOptions {
-            size,
-            application_name: "ferrobase auth".to_owned(),
-            prelude: Some(NO_BITMAPS),
-            prepare: !is_pooler,
-            pulse: pulse.cloned(),
-            ..PoolOptions::default()
-        },
-    )
+/// A pool of connections to `url`, which logs in as `supabase_auth_admin`.
+pub fn pool(url: &str, options: PoolOptions) -> Result<Pool, DbError> {
+    let application_name = "ferrobase auth".to_owned();
+    Pool::new(url, &PoolOptions { application_name, prelude: Some(NO_BITMAPS), ..options })
 }
 
 /// A statement's parameter.

@@ -1,7 +1,7 @@
 //! Calls to other services: providers, hooks, captchas, leaked passwords, text messages, mail servers. No request
 //! holds a connection during a call, so that a slow service cannot block the database pool.
 //!
-//! Outside of a transaction, [`Away::leave`] returns the request's connections to the pool, and the next statement
+//! Outside of a transaction, [`OutboundContext::leave`] returns the request's connections to the pool, and the next statement
 //! leases one again. Inside a transaction [`Request::ask`](crate::auth::door::request::Request::ask) cannot call: it
 //! records the question, the transaction is rolled back, the call made, and the transaction runs again from its
 //! beginning ([`Db::transaction`](crate::auth::models::store::Db::transaction)), where it finds the answer. It reads
@@ -97,12 +97,12 @@ impl Memory {
 
 /// Needed for every call to another service; one per request.
 #[derive(Clone)]
-pub struct Away {
+pub struct OutboundContext {
     auth: Arc<Auth>,
     memory: Arc<Memory>,
 }
 
-impl Away {
+impl OutboundContext {
     pub fn new(auth: Arc<Auth>, memory: Arc<Memory>) -> Self {
         Self { auth, memory }
     }
@@ -150,7 +150,7 @@ impl Away {
 #[derive(Clone, Copy)]
 pub struct Providers<'a> {
     outbound: &'a Outbound,
-    away: &'a Away,
+    away: &'a OutboundContext,
 }
 
 impl Providers<'_> {
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_drawn_stays_the_same_for_what_it_is_about() {
+    fn random_choices_are_stable_per_key() {
         let memory = Memory::default();
         assert_eq!(memory.once("a", || 1), 1);
         assert_eq!(memory.once("a", || 2), 1);

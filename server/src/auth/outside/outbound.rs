@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn no_address_that_is_not_public_is_entered_or_asked() {
+    async fn only_public_addresses_are_accepted_and_contacted() {
         for (address, why) in CLOSED {
             assert_eq!(refusal(&OutboundAllow::default(), address.parse().expect("address")), Some(why), "{address}");
             let written = outbound("", &[]);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_is_no_https_url_is_neither_entered_nor_asked() {
+    async fn only_https_urls_are_accepted_and_contacted() {
         let outbound = outbound("", &[&["93.184.216.34"]]);
         for (bad, why) in [
             ("http://93.184.216.34/", "URL must use HTTPS"),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_name_that_leads_elsewhere_after_it_was_entered_is_not_followed() {
+    async fn a_name_that_resolves_differently_later_is_not_followed() {
         let (listener, port) = port().await;
         let outbound = outbound("", &[&["93.184.216.34"], &["127.0.0.1"]]);
         let url = format!("https://rebound.example:{port}/token");
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn an_entry_opens_nothing_but_itself() {
+    async fn an_entry_allows_nothing_else() {
         let ((open, there), (closed, elsewhere)) = (port().await, port().await);
         let entries = format!("127.0.0.1:{elsewhere},keycloak.internal:{there},10.20.0.0/16");
         let outbound = outbound(&entries, &[&["127.0.0.1"]]);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_name_of_this_machine_is_entered_where_its_addresses_are_open_and_not_elsewhere() {
+    async fn a_local_host_name_is_accepted_only_if_its_addresses_are_allowed() {
         for (entries, addresses, wanted) in [
             ("127.0.0.0/8", &["127.0.0.1"][..], true),
             ("127.0.0.0/8", &["127.0.0.1", "::1"], false),

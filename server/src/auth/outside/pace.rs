@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_sends_nothing_takes_as_long_as_one_who_did() {
+    async fn answers_without_mail_take_as_long_as_those_with_mail() {
         let (pace, took) = (Pace::default(), Duration::from_millis(40));
         pace.measured(tokio::time::sleep(took)).await;
         let begun = Instant::now();

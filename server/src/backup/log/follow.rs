@@ -1,6 +1,6 @@
-//! Writes pieces: what the log has grown by since the last one, and the files of objects that came with it.
+//! Writes pieces: the WAL since the last piece, and the new files of objects.
 //!
-//! What is on the disk of the log never changes again, so it is read from PostgreSQL's own files, which the slot keeps for us.
+//! Flushed WAL never changes, so it is read from PostgreSQL's own files, which the replication slot keeps.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,60 +11,59 @@ use rand::rngs::OsRng;
 use tokio_postgres::{Client, NoTls};
 
 use super::known::Known;
-use super::segments::Stretch;
+use super::segments::WalRange;
 use super::{Piece, SLOT, entry_name, of_chain, parse_lsn};
 use crate::backup::age::Recipient;
 use crate::backup::archive::Writer;
-use crate::backup::depot::Depot;
+use crate::backup::backup_store::BackupStore;
 use crate::backup::error::BackupError;
-use crate::backup::halt::Halt;
+use crate::backup::stop_flag::StopFlag;
 use crate::backup::{blocking, files};
 use crate::storage::Archiving;
 
-/// So much of the log goes into a piece.
+/// The most WAL in one piece.
 const PIECE: u64 = 256 << 20;
-/// While nothing happens, a piece says so now and then: a restore may stop at a moment that is covered.
+/// While nothing changes, an empty piece is written at this interval, so that a restore can still stop at a recent point in time.
 const IDLE: Duration = Duration::from_secs(300);
-/// How much of the log waits for an archive that cannot be reached, before the database goes on without it.
+/// How much WAL the slot keeps for an archive that cannot be reached.
 const WAITING: &str = "4GB";
-/// Of the time, at most one part in so many goes into looking for new files.
+/// At most one part in this many of the time is spent looking for new files.
 const LOOKING: u32 = 50;
 
-/// What was archived.
+/// What one step archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub piece: Piece,
-    /// Whether more is there already.
+    /// Whether more WAL is waiting.
     pub is_behind: bool,
 }
 
-/// Follows the log of one cluster; one of them does.
+/// Follows the WAL of one cluster. At most one follower works at a time.
 pub struct Follower {
     client: Client,
     chain: String,
-    /// Everything before it is archived.
+    /// All WAL before this position is archived.
     at: u64,
     timeline: u32,
     segment: u64,
-    /// PostgreSQL's folder of the log.
+    /// PostgreSQL's folder `pg_wal`.
     log: PathBuf,
     files: Option<LogFiles>,
     last: Option<Instant>,
-    /// Everything committed before it is archived.
+    /// Everything committed before this time is archived.
     reached: DateTime<Utc>,
     looked_for: Duration,
 }
 
-/// The files of objects. While this is held, servers leave those in place that are not archived yet.
+/// The files of objects. While this is held, servers do not remove files that are not archived yet.
 pub struct LogFiles {
     root: PathBuf,
     archiving: Archiving,
-    /// And the chain that it is true of.
+    /// The known files, and the chain that they belong to.
     known: Option<(String, Known)>,
 }
 
 impl LogFiles {
-    /// Holds the files below `root`.
     pub fn hold(root: &Path) -> Result<Self, BackupError> {
         let archiving = Archiving::begin(root).map_err(BackupError::io("cannot hold", root))?;
         Ok(Self { root: root.to_owned(), archiving, known: None })
@@ -91,9 +90,13 @@ impl LogFiles {
 }
 
 impl Follower {
-    /// Goes on where `depot` ends, or begins a new chain, for which an archive has to be made.
-    /// Takes `files` once it does; [`Self::end`] gives them back.
-    pub async fn start(admin_url: &str, files: &mut Option<LogFiles>, depot: &Depot) -> Result<Self, BackupError> {
+    /// Continues where the pieces in `backup_store` end, or begins a new chain, which needs a new archive. Takes `files` on success;
+    /// [`Self::end`] returns them.
+    pub async fn start(
+        admin_url: &str,
+        files: &mut Option<LogFiles>,
+        backup_store: &BackupStore,
+    ) -> Result<Self, BackupError> {
         let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
         tokio::spawn(connection);
         client.batch_execute("set statement_timeout = 0; set idle_session_timeout = 0").await?;
@@ -102,12 +105,12 @@ impl Follower {
         let row = client.query_one(about, &[]).await?;
         let (data_dir, segment, is_unbounded): (String, i64, bool) = (row.get(0), row.get(1), row.get(2));
         if is_unbounded {
-            // A disk that fills up because of us would be worse than points in time that are lost.
+            // Losing points in time is better than filling the disk.
             client.batch_execute(&format!("alter system set max_slot_wal_keep_size = '{WAITING}'")).await?;
             client.batch_execute("select pg_reload_conf()").await?;
         }
         let now = Utc::now();
-        let (chain, at, reached) = match resume(&client, depot, now).await? {
+        let (chain, at, reached) = match resume(&client, backup_store, now).await? {
             Some(found) => found,
             None => begin_chain(&client).await.map(|(chain, at)| (chain, at, now))?,
         };
@@ -128,24 +131,28 @@ impl Follower {
         })
     }
 
-    /// Yields the files, which stay held.
+    /// Returns the files, which stay held.
     pub fn end(self) -> Option<LogFiles> {
         self.files
     }
 
-    /// The chain that an archive has to belong to.
+    /// The chain that archives have to belong to.
     pub fn chain(&self) -> &str {
         &self.chain
     }
 
-    /// How long to wait at least before the next step.
+    /// The shortest wait before the next step.
     pub fn pause(&self) -> Duration {
         self.looked_for * LOOKING
     }
 
-    /// Archives what has come; `None` where nothing has, and that was said a short while ago.
-    pub async fn step(&mut self, depot: &Depot, recipients: &[Recipient]) -> Result<Option<Step>, BackupError> {
-        // Whatever was committed before this is in the log by the time that its end is asked for.
+    /// Archives new WAL and files. `None` if there is nothing new and that was recorded recently.
+    pub async fn step(
+        &mut self,
+        backup_store: &BackupStore,
+        recipients: &[Recipient],
+    ) -> Result<Option<Step>, BackupError> {
+        // Transactions committed before this time are in the WAL by the time its end is read.
         let time = Utc::now();
         let state = "select pg_current_wal_flush_lsn()::text, pg_walfile_name(pg_current_wal_flush_lsn()), \
                      coalesce((select wal_status <> 'lost' from pg_replication_slots where slot_name = $1), false)";
@@ -164,10 +171,10 @@ impl Follower {
             self.cover(looked_at)?;
             return Ok(None);
         }
-        // Without the rest of the log no later moment is covered than before.
+        // Until the rest of the WAL is archived, no later time is covered.
         let time = if is_behind { self.reached + chrono::Duration::milliseconds(1) } else { time };
         let piece = Piece { time, chain: self.chain.clone(), start: self.at, end };
-        if let Err(error) = self.write(&piece, new.clone(), depot, recipients).await {
+        if let Err(error) = self.write(&piece, new.clone(), backup_store, recipients).await {
             if let Some(objects) = &mut self.files {
                 objects.forget(&new);
             }
@@ -177,7 +184,7 @@ impl Follower {
         self.last = Some(Instant::now());
         self.reached = time;
         self.cover(looked_at)?;
-        // The log may go that is archived for good.
+        // Archived WAL may be removed.
         let advance = "select pg_replication_slot_advance($1, $2::text::pg_lsn)";
         self.client.query_one(advance, &[&self.slot(), &format!("{:X}/{:X}", end >> 32, end & 0xffff_ffff)]).await?;
         Ok(Some(Step { piece, is_behind }))
@@ -187,7 +194,7 @@ impl Follower {
         format!("{SLOT}{}", self.chain)
     }
 
-    /// Names of new files, and when the look for them began, in seconds since 1970.
+    /// Names of new files, and when the search began, in seconds since 1970.
     async fn look(&mut self) -> Result<(Vec<String>, i64), BackupError> {
         let begun = Utc::now().timestamp();
         let Some(mut objects) = self.files.take() else { return Ok((Vec::new(), begun)) };
@@ -203,7 +210,7 @@ impl Follower {
         found.map(|found| (found, begun)).map_err(BackupError::io("cannot read", root))
     }
 
-    /// Lets servers remove files from before `looked_at`.
+    /// Allows servers to remove files from before `looked_at`.
     fn cover(&mut self, looked_at: i64) -> Result<(), BackupError> {
         let Some(objects) = &mut self.files else { return Ok(()) };
         objects.archiving.cover(&self.chain, looked_at).map_err(BackupError::io("cannot write below", &objects.root))
@@ -213,26 +220,26 @@ impl Follower {
         &self,
         piece: &Piece,
         new: Vec<String>,
-        depot: &Depot,
+        backup_store: &BackupStore,
         recipients: &[Recipient],
     ) -> Result<(), BackupError> {
         let name = piece.to_string();
-        let halt = Halt::default();
-        let _given_up = halt.on_drop();
-        let (sink, arrival) = depot.begin(&name, &halt).await?;
-        let mut writer = match Writer::create(sink, &depot.full_name(&name), recipients, &halt) {
+        let stop_flag = StopFlag::default();
+        let _given_up = stop_flag.on_drop();
+        let (sink, arrival) = backup_store.begin(&name, &stop_flag).await?;
+        let mut writer = match Writer::create(sink, &backup_store.full_name(&name), recipients, &stop_flag) {
             Ok(writer) => writer,
             Err(error) => return arrival.confirm(Err(error)).await,
         };
         let manifest = writer.manifest();
         manifest.made_at = piece.time;
         manifest.chain = Some(self.chain.clone());
-        let stretch = Stretch::new(&self.log, self.timeline, self.segment, piece.start, piece.end);
+        let range = WalRange::new(&self.log, self.timeline, self.segment, piece.start, piece.end);
         let entry = entry_name(self.timeline, self.segment, piece.start);
         let (length, root) = (piece.end - piece.start, self.files.as_ref().map(|objects| objects.root.clone()));
         let written = blocking(move || {
             if length > 0 {
-                writer.stream(&entry, length, stretch)?;
+                writer.stream(&entry, length, range)?;
             }
             if let Some(root) = root.filter(|_| !new.is_empty()) {
                 writer.stop_compressing()?;
@@ -247,10 +254,10 @@ impl Follower {
     }
 }
 
-/// The chain of the slot that is there, and where and when its pieces end; `None` where it cannot be gone on with.
+/// The chain of the existing slot, and the position and time of its last piece; `None` if the chain cannot be continued.
 async fn resume(
     client: &Client,
-    depot: &Depot,
+    backup_store: &BackupStore,
     now: DateTime<Utc>,
 ) -> Result<Option<(String, u64, DateTime<Utc>)>, BackupError> {
     let slots = "select slot_name::text, coalesce(restart_lsn::text, ''), wal_status <> 'lost' from pg_replication_slots \
@@ -262,14 +269,14 @@ async fn resume(
         let chain = slot.trim_start_matches(SLOT).to_owned();
         let names = match &mut names {
             Some(names) => names,
-            unknown => unknown.insert(depot.names().await?),
+            unknown => unknown.insert(backup_store.names().await?),
         };
         let pieces = of_chain(names, &chain);
         let archived = pieces.iter().map(|piece| piece.end).max();
-        // Where there is no piece, there is no archive of that chain either.
+        // Without pieces there is no archive of that chain either.
         let reached = pieces.last().map_or(now, |piece| piece.time);
         let kept = parse_lsn(&kept);
-        // Pieces that somebody has removed leave a gap as well.
+        // Pieces that somebody removed leave a gap too.
         let goes_on = match (archived, kept) {
             (Some(archived), Some(kept)) => (archived >= kept).then_some(archived),
             (None, kept) => kept,
@@ -296,7 +303,7 @@ async fn begin_chain(client: &Client) -> Result<(String, u64), BackupError> {
     Ok((chain, parse_lsn(&begin).ok_or(BackupError::LogLost)?))
 }
 
-/// Has the database keep no log any more for an archive that nobody writes.
+/// Drops the slots, so that the database keeps no WAL for an archive that is no longer written.
 pub async fn forget_slots(admin_url: &str) -> Result<(), BackupError> {
     let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
     tokio::spawn(connection);

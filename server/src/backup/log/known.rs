@@ -6,26 +6,26 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How far clocks of disk and system may be apart, in seconds; a file that is copied twice does no harm.
+/// The assumed largest difference between the clocks of file system and server, in seconds. Copying a file twice is harmless.
 const MARGIN: i64 = 60;
 
-/// What is known of the files below a folder.
+/// What is known about the files below a folder.
 pub struct Known {
     root: PathBuf,
-    /// Hashes of names: with so many files names take much room.
+    /// Hashes of names, because the names themselves would take too much memory.
     seen: Option<HashSet<u64>>,
     hasher: RandomState,
-    /// Files that have changed since were not archived, as far as an earlier server knew; seconds since 1970.
+    /// After a restart: files changed since this time count as not archived. Seconds since 1970.
     since: Option<i64>,
 }
 
 impl Known {
-    /// Of `root`, where everything before `since` is archived, or will be by an archive of all.
+    /// For `root`, where everything before `since` is archived or will be part of a full archive.
     pub fn new(root: &Path, since: Option<i64>) -> Self {
         Self { root: root.to_owned(), seen: None, hasher: RandomState::new(), since }
     }
 
-    /// Names of files that came since the last look. They count as known from then on.
+    /// Names of files that were added since the last call. From then on they count as known.
     pub fn look(&mut self) -> io::Result<Vec<String>> {
         let mut new = Vec::new();
         let mut seen = HashSet::new();
@@ -33,14 +33,14 @@ impl Known {
         while let Some(inside) = folders.pop() {
             let folder = self.root.join(&inside);
             let entries = match std::fs::read_dir(&folder) {
-                // An empty one goes with its last file.
+                // A folder is removed with its last file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 entries => entries?,
             };
             for entry in entries {
                 let entry = entry?;
                 let name = entry.file_name().to_string_lossy().into_owned();
-                // Our own files, and parts of uploads that are not objects yet.
+                // Internal files, and parts of uploads that are not objects yet.
                 if inside.is_empty() && name.starts_with('.') {
                     continue;
                 }
@@ -68,7 +68,7 @@ impl Known {
         Ok(new)
     }
 
-    /// Has the next look find these again: they did not get into the archive.
+    /// The next call to `look` returns these names again, because they were not archived.
     pub fn forget(&mut self, names: &[String]) {
         if let Some(seen) = &mut self.seen {
             for name in names {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_file_is_new_once_and_again_if_it_was_not_archived() {
+    fn each_file_is_new_once_and_again_after_forget() {
         let root = tempfile::tempdir().expect("a folder");
         let put = |name: &str| {
             let path = root.path().join(name);
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(known.look().expect("a look"), [""; 0]);
         known.forget(&["b/new/2".to_owned()]);
         assert_eq!(known.look().expect("a look"), ["b/new/2"]);
-        // After a start of the server: what came since it looked last.
+        // After a restart: files added since the earlier server last looked.
         let now = std::fs::metadata(root.path().join("b/new/2")).expect("a file").ctime();
         let mut later = Known::new(root.path(), Some(now));
         assert_eq!(later.look().expect("a look").len(), 2);

@@ -1,9 +1,9 @@
-//! Continuous archiving: what the database's log of changes has grown by, and the files of objects that came, every few seconds in a piece
-//! of its own beside the archives. With an archive and the pieces after it a restore can stop at any moment.
+//! Continuous archiving. Every few seconds, the new WAL and the new files of objects are stored as a piece beside the archives.
+//! An archive and the pieces after it can be restored to any point in time.
 //!
-//! [`follow`] writes pieces, [`covering`] finds those that a restore needs, [`segments`] puts the log together again. A replication
-//! slot keeps the log until it is archived; its name holds the chain, a number that a cluster takes when it begins. A restored cluster has no
-//! slot, so it begins another chain, and no two histories mix.
+//! [`follow`] writes pieces, [`covering`] finds those that a restore needs, [`segments`] reassembles the WAL. A replication slot
+//! keeps the WAL until it is archived. The slot's name contains the chain, a number chosen when archiving begins. A restored
+//! cluster has no slot and so begins a new chain, which keeps two histories apart.
 
 mod follow;
 mod known;
@@ -18,26 +18,26 @@ use super::error::BackupError;
 pub use follow::{Follower, LogFiles, forget_slots};
 pub use segments::{entry_name, put};
 
-/// What the names of slots begin with; the chain follows.
+/// Prefix of slot names; the chain follows.
 pub const SLOT: &str = "ferrobase_log_";
 const PREFIX: &str = "ferrobase-log-";
 const TIME: &str = "%Y%m%dT%H%M%S%3fZ";
 
 /// Where a restore stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum RestorePoint {
     At(DateTime<Utc>),
-    /// As late as the log reaches.
+    /// At the end of the archived WAL.
     Latest,
 }
 
-/// A piece's name: what it holds.
+/// The content of a piece, as its name states it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Piece {
-    /// Everything committed before it is in this piece or an earlier one.
+    /// Everything committed before this time is in this piece or an earlier one.
     pub time: DateTime<Utc>,
     pub chain: String,
-    /// Places in the log of changes, in bytes.
+    /// Positions in the WAL, in bytes.
     pub start: u64,
     pub end: u64,
 }
@@ -60,13 +60,13 @@ impl Piece {
     }
 }
 
-/// `0/16B3748` as bytes.
+/// Parses `0/16B3748` into bytes.
 pub fn parse_lsn(text: &str) -> Option<u64> {
     let (high, low) = text.split_once('/')?;
     Some(u64::from_str_radix(high, 16).ok()? << 32 | u64::from_str_radix(low, 16).ok()?)
 }
 
-/// The pieces of `chain`, in their order.
+/// The pieces of `chain`, in order.
 pub fn of_chain(names: &[String], chain: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = names.iter().filter_map(|name| Piece::parse(name)).collect();
     pieces.retain(|piece| piece.chain == chain);
@@ -74,13 +74,13 @@ pub fn of_chain(names: &[String], chain: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Those among `names` that lead from `from`, where an archive ends, to `moment`.
+/// The pieces in `names` from position `from`, where an archive ends, to `moment`.
 ///
-/// Errors: one is missing in between, or they do not reach so far.
-pub fn covering(names: &[String], chain: &str, from: u64, moment: Moment) -> Result<Vec<Piece>, BackupError> {
+/// Errors: a piece in between is missing, or they do not reach `moment`.
+pub fn covering(names: &[String], chain: &str, from: u64, moment: RestorePoint) -> Result<Vec<Piece>, BackupError> {
     let mut reached = from;
     let mut taken: Vec<Piece> = Vec::new();
-    let is_far_enough = |piece: &Piece| matches!(moment, Moment::At(time) if piece.time >= time);
+    let is_far_enough = |piece: &Piece| matches!(moment, RestorePoint::At(time) if piece.time >= time);
     for piece in of_chain(names, chain) {
         if piece.end < from {
             continue;
@@ -96,12 +96,12 @@ pub fn covering(names: &[String], chain: &str, from: u64, moment: Moment) -> Res
         }
     }
     match moment {
-        Moment::Latest => Ok(taken),
-        Moment::At(_) => Err(BackupError::LogEnds { at: taken.last().map(|piece| piece.time) }),
+        RestorePoint::Latest => Ok(taken),
+        RestorePoint::At(_) => Err(BackupError::LogEnds { at: taken.last().map(|piece| piece.time) }),
     }
 }
 
-/// The pieces among `names` that no archive from `oldest` on needs.
+/// The pieces in `names` that are older than `oldest`, the oldest archive.
 pub fn too_old(names: &[String], oldest: DateTime<Utc>) -> Vec<String> {
     let is_old = |name: &&String| Piece::parse(name).is_some_and(|piece| piece.time < oldest);
     names.iter().filter(is_old).cloned().collect()
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_all_of_its_piece() {
+    fn a_pieces_name_can_be_parsed_back() {
         let name = piece("0a1b", 0x16B_3748, 0x200_0000, 7);
         assert_eq!(name, "ferrobase-log-0a1b-00000000016B3748-0000000002000000-20260304T050607000Z.tar.gz.age");
         assert_eq!(Piece::parse(&name).map(|piece| piece.to_string()), Some(name.clone()));
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_restore_gets_the_pieces_up_to_its_moment_and_none_of_another_chain() {
+    fn a_restore_uses_the_pieces_of_its_chain_up_to_its_moment() {
         let names = [
             piece("a", 0, 10, 1),
             piece("a", 10, 20, 2),
             piece("b", 5, 90, 2),
-            // Twice the same bytes, after a start of the server.
+            // The same bytes twice, after a restart of the server.
             piece("a", 10, 30, 3),
-            // Nothing was written.
+            // No WAL was written.
             piece("a", 30, 30, 4),
             piece("a", 30, 40, 5),
         ];
@@ -148,23 +148,23 @@ mod tests {
             let pieces = covering(&names, "a", from, moment)?;
             Ok(pieces.iter().map(|piece| (piece.time - at(0)).num_seconds()).collect())
         };
-        assert_eq!(seconds(15, Moment::At(at(4))).expect("covered"), [2, 3, 4]);
-        assert_eq!(seconds(15, Moment::Latest).expect("covered"), [2, 3, 4, 5]);
-        assert_eq!(seconds(99, Moment::Latest).expect("covered"), [0; 0]);
-        let beyond = seconds(15, Moment::At(at(6)));
+        assert_eq!(seconds(15, RestorePoint::At(at(4))).expect("covered"), [2, 3, 4]);
+        assert_eq!(seconds(15, RestorePoint::Latest).expect("covered"), [2, 3, 4, 5]);
+        assert_eq!(seconds(99, RestorePoint::Latest).expect("covered"), [0; 0]);
+        let beyond = seconds(15, RestorePoint::At(at(6)));
         assert!(matches!(beyond, Err(BackupError::LogEnds { at: Some(time) }) if time == at(5)), "{beyond:?}");
     }
 
     #[test]
-    fn a_missing_piece_is_found_before_anything_is_restored() {
+    fn a_missing_piece_is_an_error() {
         let names = [piece("a", 0, 10, 1), piece("a", 20, 30, 3)];
-        let gap = covering(&names, "a", 5, Moment::Latest);
+        let gap = covering(&names, "a", 5, RestorePoint::Latest);
         assert!(matches!(gap, Err(BackupError::LogGap { after: Some(time), .. }) if time == at(1)), "{gap:?}");
-        assert!(covering(&names, "a", 5, Moment::At(at(1))).is_ok(), "what lies before it is whole");
+        assert!(covering(&names, "a", 5, RestorePoint::At(at(1))).is_ok(), "what lies before it is whole");
     }
 
     #[test]
-    fn pieces_go_with_the_last_archive_that_needs_them() {
+    fn pieces_older_than_the_oldest_archive_are_removed() {
         let names = [piece("a", 0, 10, 1), piece("a", 10, 20, 5), "ferrobase-notes.txt".to_owned()];
         assert_eq!(too_old(&names, at(3)), [piece("a", 0, 10, 1)]);
     }

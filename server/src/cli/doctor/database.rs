@@ -1,26 +1,29 @@
-//! What the database says about itself.
+//! Checks of the database.
 
 use tokio_postgres::Client;
 
 use super::Finding;
 use crate::db;
 
-/// A question to the catalogs whose every row is one finding: its first column is the sentence.
+/// A query of the catalogs. Each row is a finding, whose sentence is in the first column.
 struct Question {
     sql: &'static str,
-    /// Said when there is no row.
+    /// Reported if there is no row.
     good: &'static str,
     as_finding: fn(String) -> Finding,
 }
 
-/// `$1` is the list of exposed schemas in each.
+/// Extensions of Supabase that only the server itself can have, because they are compiled or keep a key in the cluster.
+const COMPILED: [&str; 8] = ["vector", "postgis", "supabase_vault", "pgsodium", "pgroonga", "rum", "pg_tle", "plv8"];
+
+/// In each query, `$1` is the list of exposed schemas.
 const QUESTIONS: [Question; 12] = [
     Question {
         good: "roles",
         as_finding: Finding::Problem,
         sql: "select format('role %s is missing: run ferrobase migrate', wanted)
               from unnest(array['anon', 'authenticated', 'service_role', 'authenticator', 'supabase_auth_admin',
-                                'supabase_storage_admin', 'ferrobase_admin']) as wanted
+                                'supabase_storage_admin', 'supabase_ferrobase_admin']) as wanted
               where $1::text[] is not null and not exists (select from pg_roles where rolname = wanted)",
     },
     Question {
@@ -135,7 +138,7 @@ const QUESTIONS: [Question; 12] = [
     },
 ];
 
-/// Everything found in the database behind `url`, whose owner it logs in.
+/// All findings about the database at `url`, which must log in as its owner.
 pub async fn examine(url: &str, schemas: &[String]) -> anyhow::Result<Vec<Finding>> {
     let (client, connection) =
         db::connect(&url.parse()?).await.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
@@ -145,7 +148,7 @@ pub async fn examine(url: &str, schemas: &[String]) -> anyhow::Result<Vec<Findin
         .query_one("select count(*) = 2 from pg_roles where rolname in ('anon', 'authenticated')", &[])
         .await?
         .get(0);
-    // Without the API roles there is nobody whose rights could be looked at.
+    // Without the API roles, there are no privileges to check.
     for question in if are_there { &QUESTIONS[..] } else { &QUESTIONS[..1] } {
         let rows = client.query(question.sql, &[&schemas]).await?;
         if rows.is_empty() {
@@ -153,6 +156,7 @@ pub async fn examine(url: &str, schemas: &[String]) -> anyhow::Result<Vec<Findin
         }
         findings.extend(rows.iter().map(|row| (question.as_finding)(row.get(0))));
     }
+    findings.extend(extensions(&client).await?);
     findings.extend(mail(&client).await?);
     connection.abort();
     Ok(findings)
@@ -171,7 +175,7 @@ async fn version(client: &Client) -> Result<Finding, tokio_postgres::Error> {
     })
 }
 
-/// What the owner may do: a superuser anything, others need two rights for the first migration.
+/// What the owner may do. A superuser may do anything; other owners need two privileges for the first migration.
 async fn rights(client: &Client) -> Result<Finding, tokio_postgres::Error> {
     let row = client
         .query_one(
@@ -193,9 +197,33 @@ async fn rights(client: &Client) -> Result<Finding, tokio_postgres::Error> {
     })
 }
 
-/// Mails and texts that nobody will deliver any more.
+/// On a server without our files: whose objects were created without the extension, and which extensions it cannot have.
+async fn extensions(client: &Client) -> Result<Vec<Finding>, tokio_postgres::Error> {
+    let foreign = "select to_regclass('_supavisor.extensions') is not null
+                          and not exists (select from pg_available_extensions where comment like '%Ferrobase%')";
+    if !client.query_one(foreign, &[]).await?.get::<_, bool>(0) {
+        return Ok(Vec::new());
+    }
+    let told = "select format('the extension %s is not on this server: its objects were created in schema %s, and PostgreSQL does not list it',
+                              name, schema)
+                from _supavisor.extensions order by name";
+    let mut findings: Vec<Finding> =
+        client.query(told, &[]).await?.iter().map(|row| Finding::Note(row.get(0))).collect();
+    let lacking =
+        "select string_agg(wanted, ', ' order by place) from unnest($1::text[]) with ordinality as list (wanted, place)
+                   where not exists (select from pg_available_extensions where name = wanted)";
+    findings.push(match client.query_one(lacking, &[&COMPILED.as_slice()]).await?.get::<_, Option<String>>(0) {
+        Some(names) => Finding::Note(format!(
+            "this server cannot have the extensions {names}: a migration that creates one is refused"
+        )),
+        None => Finding::Good("the server has Supabase's compiled extensions".to_owned()),
+    });
+    Ok(findings)
+}
+
+/// Mails and texts that will not be delivered any more.
 async fn mail(client: &Client) -> Result<Option<Finding>, tokio_postgres::Error> {
-    let there: bool = client.query_one("select to_regclass('ferrobase.outbox') is not null", &[]).await?.get(0);
+    let there: bool = client.query_one("select to_regclass('_supavisor.outbox') is not null", &[]).await?.get(0);
     if !there {
         return Ok(None);
     }
@@ -203,7 +231,7 @@ async fn mail(client: &Client) -> Result<Option<Finding>, tokio_postgres::Error>
         .query_one(
             "select count(*) filter (where failed_at is not null),
                     count(*) filter (where failed_at is null and attempts > 0),
-                    coalesce(max(last_error), '') from ferrobase.outbox",
+                    coalesce(max(last_error), '') from _supavisor.outbox",
             &[],
         )
         .await?;
@@ -211,6 +239,6 @@ async fn mail(client: &Client) -> Result<Option<Finding>, tokio_postgres::Error>
     Ok(Some(match (failed, waiting) {
         (0, 0) => Finding::Good("no mail is stuck".to_owned()),
         (0, _) => Finding::Note(format!("{waiting} message(s) wait for another try: {error}")),
-        _ => Finding::Problem(format!("{failed} message(s) could not be delivered (see ferrobase.outbox): {error}")),
+        _ => Finding::Problem(format!("{failed} message(s) could not be delivered (see _supavisor.outbox): {error}")),
     }))
 }

@@ -1,7 +1,9 @@
-//! `doctor`: checks configuration and database and prints a line for each thing that is missing or too open, or all as JSON.
+//! `doctor`: checks configuration and database. Prints a line for everything that is missing or too permissive, or all findings
+//! as JSON.
 
 mod database;
 mod pooler;
+mod replica;
 
 use std::path::Path;
 
@@ -14,18 +16,18 @@ use crate::app::Settings;
 use crate::backup::{Backup, BackupConfig, LogState, State};
 use crate::config::{Reader, Source};
 
-/// One line of the report.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     Good(String),
-    /// Works, with a limit that one should know.
+    /// Works, with a limitation worth knowing.
     Note(String),
-    /// Does not work or is not safe; makes the command fail.
+    /// Broken or unsafe; the command fails.
     Problem(String),
 }
 
 impl Finding {
-    /// Its level in JSON and at the beginning of its line, and what it says.
+    /// The level, as in JSON and at the beginning of the line, and the message.
     fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::Good(text) => ("ok", text),
@@ -37,7 +39,7 @@ impl Finding {
 
 #[derive(Args)]
 pub struct DoctorArgs {
-    /// Print one JSON object, for programs that watch
+    /// Print one JSON object, for monitoring
     #[arg(long)]
     json: bool,
 }
@@ -52,6 +54,9 @@ pub fn run(args: &DoctorArgs, source: &Source) -> anyhow::Result<()> {
             findings.extend(found);
             findings.extend(
                 block_on(pooler::examine(source)).unwrap_or_else(|error| vec![Finding::Problem(format!("{error:#}"))]),
+            );
+            findings.extend(
+                block_on(replica::examine(source)).unwrap_or_else(|error| Some(Finding::Problem(format!("{error:#}")))),
             );
         }
         Err(error) => findings.push(Finding::Problem(format!("{error:#}"))),
@@ -87,13 +92,13 @@ fn as_json(findings: &[Finding]) -> String {
     format!("{report:#}\n")
 }
 
-/// A proof that is older than this is no comfort.
+/// A backup verified longer ago than this is reported.
 const PROVED_WITHIN_DAYS: i64 = 31;
 
-/// How old the last backups are. Those of an external database are not ours to know.
+/// The age of the last backups. Without a schedule, backups of an external database are its provider's.
 fn backups(source: &Source) -> Option<Finding> {
     let reader = Reader::new(source);
-    if reader.text(&["DATABASE_URL"]).is_some() {
+    if reader.text(&["DATABASE_URL"]).is_some() && reader.text(&["FERROBASE_BACKUP_EVERY"]).is_none() {
         return None;
     }
     let state = State::read(Path::new(&reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")));
@@ -114,10 +119,10 @@ fn backups(source: &Source) -> Option<Finding> {
     })
 }
 
-/// A log that is archived later than this has met some trouble.
+/// WAL that was last archived longer ago than this indicates a failure.
 const LOG_WITHIN_MINUTES: i64 = 15;
 
-/// Up to when a restore may choose its moment, where the settings ask for that.
+/// The latest point in time that can be restored, if continuous archiving is enabled.
 fn points_in_time(source: &Source) -> Option<Finding> {
     let reader = Reader::new(source);
     reader.text(&["FERROBASE_BACKUP_LOG_EVERY"])?;
@@ -138,7 +143,7 @@ fn points_in_time(source: &Source) -> Option<Finding> {
     })
 }
 
-/// Every setting that is wrong.
+/// All invalid settings.
 fn configuration(source: &Source) -> Vec<Finding> {
     let mut source = source.clone();
     let mut findings = match Settings::read(&mut source) {
@@ -160,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_lines_for_people_and_an_object_for_programs() {
+    fn a_report_is_printed_as_lines_or_as_json() {
         let findings =
             [Finding::Good("fine".to_owned()), Finding::Note("limited".to_owned()), Finding::Problem("bad".to_owned())];
         assert_eq!(as_lines(&findings), "ok       fine\nnote     limited\nproblem  bad\n");

@@ -1,4 +1,4 @@
-//! Whether each URL goes where it has to: `DATABASE_URL` to the server itself, `FERROBASE_POOLER_URL` to a pooler.
+//! Checks that `DATABASE_URL` leads to the database server itself and `FERROBASE_POOLER_URL` to a pooler.
 
 use tokio_postgres::Config;
 
@@ -7,7 +7,7 @@ use crate::config::{Reader, Source};
 use crate::db;
 use crate::migrate::{self, GivenUrls};
 
-/// What is missing of the two, or the wrong way round. Nothing where the database is our own.
+/// Findings about the two URLs, such as having them swapped. None for the embedded database.
 pub async fn examine(source: &Source) -> anyhow::Result<Vec<Finding>> {
     let reader = Reader::new(source);
     let Some(direct) = reader.text(&["DATABASE_URL"]) else { return Ok(Vec::new()) };
@@ -18,7 +18,7 @@ pub async fn examine(source: &Source) -> anyhow::Result<Vec<Finding>> {
              and replication need the server itself there, and the pooler belongs into FERROBASE_POOLER_URL"
                 .to_owned(),
         ));
-        // Everything further would be done through it.
+        // All further checks would go through the pooler.
         return Ok(findings);
     }
     let given = GivenUrls::read(&reader);
@@ -39,9 +39,8 @@ pub async fn examine(source: &Source) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Whether two sessions that are open at the same time are the same one at the server, which only a transaction pooler
-/// makes of them.
-async fn shares_sessions(config: &Config) -> anyhow::Result<bool> {
+/// Whether two open connections share one server session, which only happens behind a transaction pooler.
+pub async fn shares_sessions(config: &Config) -> anyhow::Result<bool> {
     let connect =
         || async { db::connect_client(config).await.map_err(|error| anyhow::anyhow!("cannot connect: {error}")) };
     let sessions = [connect().await?, connect().await?];

@@ -1,4 +1,4 @@
-//! New passwords of the database. Sessions of people are rows in it, so none of them ends.
+//! Changes the passwords of the database. Users' sessions are rows in it, so none of them ends.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn rotate(file: Option<&Path>, source: &Source) -> anyhow::Result<()> {
     external(&file, &url)
 }
 
-/// The passwords stand in files of the data folder, and the server itself changes them.
+/// The passwords are in files of the data folder, and the server itself changes them.
 fn embedded(reader: &mut Reader<'_>) -> anyhow::Result<()> {
     anyhow::ensure!(
         !reader.flag(&["FERROBASE_DEV"], false),
@@ -40,7 +40,7 @@ fn embedded(reader: &mut Reader<'_>) -> anyhow::Result<()> {
     crate::cli::print_all("the next start of the server makes new passwords for the database\n")
 }
 
-/// The owner's password is in the settings, those of the server's own roles are derived from it.
+/// The owner's password is in the settings. The passwords of the server's own roles are derived from it.
 fn external(file: &EnvFile, url: &str) -> anyhow::Result<()> {
     let config: tokio_postgres::Config = url.parse().context("DATABASE_URL")?;
     let old = config.get_password().context("DATABASE_URL has no password")?;
@@ -52,9 +52,10 @@ fn external(file: &EnvFile, url: &str) -> anyhow::Result<()> {
             Ok(client) => client,
             Err(error) => return finish_interrupted(file, url, error).await,
         };
-        // On the disk before it holds: a kill between the two leaves the password that is in force in one of the files.
+        // Written to disk before the password changes. If the process is killed in between, one of the two files holds the valid
+        // password.
         next.stage()?;
-        // What travels is the verifier, so no log can hold the password.
+        // Only the SCRAM verifier is sent, so no log can contain the password.
         let change = format!("alter role current_user password '{}'", scram_sha_256(new.as_bytes()));
         client.batch_execute(&change).await.context("the database keeps its password")?;
         drop(client);
@@ -73,7 +74,7 @@ fn with_password(url: &str, password: &str) -> anyhow::Result<String> {
     Ok(url.to_string())
 }
 
-/// What stands where in the file: the whole URL, or the password that the URL is made with.
+/// The new settings: either the whole URL, or the password from which the URL is built.
 fn settings(file: &EnvFile, url: &str, old: &[u8], new: &str) -> anyhow::Result<Settings> {
     let mut settings = Settings::new();
     if file.value("DATABASE_URL").is_some() {
@@ -89,7 +90,7 @@ fn settings(file: &EnvFile, url: &str, old: &[u8], new: &str) -> anyhow::Result<
     Ok(settings)
 }
 
-/// Where the password of the file is refused: that of a change which a kill has interrupted may hold.
+/// If the password in the file is refused, tries the one that an interrupted change has staged.
 async fn finish_interrupted(file: &EnvFile, url: &str, error: OpenError) -> anyhow::Result<()> {
     let staged = EnvFile::open(&file.next()).ok();
     let staged_url = staged.and_then(|staged| match staged.value("DATABASE_URL") {

@@ -1,4 +1,4 @@
-//! A file of settings as `NAME=value`, changed so that nothing else in it changes.
+//! Edits a settings file of `NAME=value` lines and leaves everything else in it unchanged.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -11,15 +11,15 @@ use anyhow::Context;
 use crate::backup::keys::quoted;
 use crate::config::Source;
 
-/// New values of settings; an empty one takes its line away.
+/// New values of settings. An empty value removes the line.
 pub type Settings = Vec<(&'static str, String)>;
 
-/// The settings, a line each.
+/// The settings, one per line.
 pub fn lines(settings: &Settings) -> String {
     settings.iter().map(|(name, value)| format!("{name}={}\n", quoted(value))).collect()
 }
 
-/// A file of settings and what it says.
+/// A settings file and its content.
 #[derive(Debug)]
 pub struct EnvFile {
     path: PathBuf,
@@ -41,7 +41,7 @@ impl EnvFile {
 
     fn values(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let pairs = dotenvy::from_read_iter(self.text.as_bytes()).collect::<Result<_, _>>();
-        // The parser's own error quotes the line, which may hold a secret.
+        // The parser's own error quotes the line, which may contain a secret.
         pairs.map_err(|_| anyhow::anyhow!("{} has a line that is no NAME=value", self.path.display()))
     }
 
@@ -49,7 +49,7 @@ impl EnvFile {
         self.values().ok()?.remove(name)
     }
 
-    /// `source` with what the file says.
+    /// `source` overridden by the file's values.
     pub fn over(&self, source: &Source) -> Source {
         let mut source = source.clone();
         for (name, value) in self.values().unwrap_or_default() {
@@ -58,9 +58,9 @@ impl EnvFile {
         source
     }
 
-    /// The file with other values.
+    /// The file with these values.
     ///
-    /// Errors: one of them stands there in a way that this cannot change, such as over several lines.
+    /// Errors: a setting is written in a form that cannot be edited, such as over several lines.
     pub fn with(&self, settings: &Settings) -> anyhow::Result<Self> {
         let mut left = settings.clone();
         let mut text = String::new();
@@ -73,7 +73,7 @@ impl EnvFile {
                 continue;
             }
             let at = left.iter().position(|(changed, _)| *changed == name);
-            // A second line of the same name would win over the first.
+            // A second line of the same name would override the first.
             if let Some((name, value)) = at.map(|at| left.remove(at)).filter(|(_, value)| !value.is_empty()) {
                 let export = if line.trim_start().starts_with("export ") { "export " } else { "" };
                 text.push_str(&format!("{export}{name}={}\n", quoted(&value)));
@@ -97,12 +97,12 @@ impl EnvFile {
         Ok(changed)
     }
 
-    /// Where a change is written that is not in force yet.
+    /// The file for a change that is not in effect yet.
     pub fn next(&self) -> PathBuf {
         self.path.with_added_extension("next")
     }
 
-    /// Writes it beside its place, on the disk to the last byte.
+    /// Writes the content beside the file and syncs it to disk.
     pub fn stage(&self) -> anyhow::Result<()> {
         let next = self.next();
         let context = || format!("cannot write {}", next.display());
@@ -120,7 +120,7 @@ impl EnvFile {
         Ok(())
     }
 
-    /// Gives what was staged its place.
+    /// Moves the staged file into place.
     pub fn put_staged(&self) -> anyhow::Result<()> {
         let context = || format!("cannot write {}", self.path.display());
         std::fs::rename(self.next(), &self.path).with_context(context)?;
@@ -128,7 +128,7 @@ impl EnvFile {
         File::open(folder).and_then(|folder| folder.sync_all()).with_context(context)
     }
 
-    /// Takes the file's place: it is the former or the new one, whatever happens meanwhile.
+    /// Replaces the file atomically: it has either the former or the new content.
     pub fn put(&self) -> anyhow::Result<()> {
         self.stage()?;
         self.put_staged()
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_change_in_their_places_and_nothing_else_does() {
+    fn lines_are_edited_in_place_and_nothing_else_changes() {
         let before = "# keys\nA=1\nexport JWT_SECRET='old one' # comment\n\nB=\"x y\"\nJWT_SECRET=older\nGONE=1";
         let settings =
             vec![("JWT_SECRET", "new $one".to_owned()), ("GONE", String::new()), ("MORE", "[\"a\"]".to_owned())];
@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_over_several_lines_is_left_alone_and_so_is_the_file() {
+    fn a_multi_line_value_is_refused_and_the_file_kept() {
         let before = "KEYS='[\n1]'\nA=1\n";
         assert!(file(before).with(&vec![("KEYS", "[2]".to_owned())]).is_err());
         assert!(file(before).with(&vec![("A", "2".to_owned())]).is_ok());
     }
 
     #[test]
-    fn what_is_put_keeps_the_files_mode() {
+    fn the_file_keeps_its_mode() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("keys.env");
         std::fs::write(&path, "A=1\n").expect("a file");

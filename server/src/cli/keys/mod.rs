@@ -1,4 +1,4 @@
-//! `keys`: new secrets and API keys, those in use, and the change from one to the other.
+//! `keys`: generates, shows and rotates secrets and API keys.
 
 mod database;
 mod env_file;
@@ -22,13 +22,13 @@ use rotate::{Change, Terms};
 pub enum KeysCommand {
     /// Print new secrets and keys as settings, ready for an .env file
     Generate,
-    /// Print the API keys that the present configuration gives
+    /// Print the API keys of the current configuration
     Show,
-    /// Replace secret, API keys and signing keys without ending a session: former ones are accepted for a while
+    /// Replace secret, API keys and signing keys without ending a session; former ones are accepted for a while
     Rotate(RotateArgs),
-    /// Take former keys out of the settings that nothing is accepted of any more
+    /// Remove former keys that are no longer accepted from the settings
     Drop {
-        /// Those as well that are still accepted
+        /// Also remove those that are still accepted
         #[arg(long)]
         all: bool,
         /// Change the settings in this file, such as .env [default: print them]
@@ -42,10 +42,10 @@ pub struct RotateArgs {
     /// Change the settings in this file, such as .env [default: print them]
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// With several servers: have all of them accept the new keys before one of them uses them. Restart them, and rotate then
+    /// With several servers: let all of them accept the new keys before any uses them. Restart them, then rotate
     #[arg(long)]
     prepare: bool,
-    /// Others know the former keys: accept nothing of them
+    /// The former keys have leaked: accept nothing signed with them
     #[arg(long, conflicts_with = "prepare")]
     leaked: bool,
     /// Sign users' tokens with a new ES256 key from now on
@@ -90,7 +90,7 @@ pub fn run(command: KeysCommand, source: &Source) -> anyhow::Result<()> {
     }
 }
 
-/// Works out new settings and puts them into `file`, or prints them.
+/// Computes new settings and writes them to `file`, or prints them.
 fn change(
     file: Option<&Path>,
     source: &Source,
@@ -102,7 +102,7 @@ fn change(
         return super::print_all(&env_file::lines(&change.settings));
     };
     let file = EnvFile::open(file)?;
-    // What the file says is what is changed, whether it was loaded into the environment or not.
+    // The file is what gets changed, even if it was not loaded into the environment.
     let change = work(&file.over(source))?;
     file.with(&change.settings)?.put()?;
     super::print_all(&format!("{}\n", change.note))
@@ -123,7 +123,7 @@ fn show(source: &Source) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// One `NAME=value` a line. Values hold only characters that no shell or file format minds.
+/// Settings as `NAME=value` lines. The values contain only characters that need no quoting.
 fn generate() -> anyhow::Result<String> {
     let secret = random(48)?;
     let settings = [
@@ -137,7 +137,7 @@ fn generate() -> anyhow::Result<String> {
     Ok(settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect())
 }
 
-/// `bytes` random bytes from the operating system as URL-safe base64.
+/// `bytes` random bytes from the operating system, as URL-safe base64.
 fn random(bytes: usize) -> anyhow::Result<String> {
     let mut buffer = vec![0; bytes];
     OsRng.try_fill_bytes(&mut buffer)?;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_keys_fit_their_secret_and_are_new_each_time() {
+    fn generated_keys_are_signed_by_their_secret_and_differ_each_time() {
         let text = generate().expect("random numbers");
         let value = |name: &str| {
             let line = text.lines().find(|line| line.starts_with(&format!("{name}="))).expect(name);

@@ -1,5 +1,5 @@
-//! From the settings in use to the next ones: a new secret with its API keys and, where key pairs sign, a new one of those. What
-//! was in use stays accepted for a while, so that no session ends and no app has to change on the same day.
+//! Computes the settings of a key rotation: a new secret with its API keys and, where key pairs sign, a new key pair. Former keys
+//! stay accepted for a while, so that no session ends and no app has to change on the same day.
 
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -15,21 +15,21 @@ use crate::jwt::secret::SecretKey;
 use crate::jwt::sign::{SigningKeys, generate_es256};
 use crate::jwt::{ACCEPTED_KEYS, AcceptedKeys};
 
-/// Until then a server may go on signing with the former keys, before it is started with the new ones.
+/// A server may keep signing with the former keys for this long, until it is restarted with the new ones.
 const RESTART_WITHIN: Duration = Duration::days(1);
 
-/// On which terms the former keys go.
+/// How the former keys are retired.
 pub struct Terms {
     pub now: DateTime<Utc>,
-    /// How long their API keys stay accepted.
+    /// How long the former API keys stay accepted.
     pub keep_keys: Duration,
-    /// Whether nothing of them may stay accepted.
+    /// Whether the former keys are rejected at once.
     pub is_leaked: bool,
-    /// Whether a key pair signs from now on, whatever did so far.
+    /// Whether users' tokens are signed with a key pair from now on.
     pub signing_key: bool,
 }
 
-/// Settings that take the place of others, and what to do about them.
+/// Changed settings, and what to do about them.
 #[derive(Debug)]
 pub struct Change {
     pub settings: Settings,
@@ -39,14 +39,14 @@ pub struct Change {
 /// The settings in use.
 struct Current {
     keys: AcceptedKeys,
-    /// The array of `GOTRUE_JWT_KEYS`, if there is one.
+    /// The array in `GOTRUE_JWT_KEYS`, if there is one.
     signing: Option<Vec<Map<String, Value>>>,
     accepted: Vec<AcceptedKeys>,
     /// How long a user's token is valid.
     token_life: Duration,
 }
 
-/// Names of each setting; the first is written where none is.
+/// Names of each setting. The first is used if none is set.
 const SECRET: [&str; 2] = ["JWT_SECRET", "GOTRUE_JWT_SECRET"];
 const PUBLISHABLE: [&str; 2] = ["SB_PUBLISHABLE_KEY", "SUPABASE_PUBLISHABLE_KEY"];
 const SECRET_KEY: [&str; 2] = ["SB_SECRET_KEY", "SUPABASE_SECRET_KEY"];
@@ -93,7 +93,7 @@ impl Current {
     }
 }
 
-/// A new secret with as many API keys as there are now.
+/// A new secret with new API keys in place of the current ones.
 fn fresh(current: &Current) -> anyhow::Result<AcceptedKeys> {
     let current = &current.keys;
     let secret = random(48)?;
@@ -121,7 +121,7 @@ fn signs(jwk: &Map<String, Value>) -> bool {
     ops(jwk).contains(&"sign")
 }
 
-/// Whether a key pair waits to sign: it could, and does not yet.
+/// Whether this key pair is prepared: able to sign, but not signing yet.
 fn waits(jwk: &Map<String, Value>) -> bool {
     jwk.contains_key("d") && !signs(jwk)
 }
@@ -137,7 +137,7 @@ fn new_pair(key_ops: &Value) -> Option<Map<String, Value>> {
     jwk.as_object().cloned()
 }
 
-/// The shared secret as it stands among key pairs, so that API keys stay valid beside them.
+/// The shared secret as a JWK beside key pairs, so that API keys stay valid.
 fn secret_among_keys(secret: &Secret, signs: bool, kid: Option<&str>) -> Map<String, Value> {
     let key_ops = if signs { json!(["sign", "verify"]) } else { json!(["verify"]) };
     let mut jwk = Map::new();
@@ -151,7 +151,7 @@ fn secret_among_keys(secret: &Secret, signs: bool, kid: Option<&str>) -> Map<Str
     jwk
 }
 
-/// What stays of a key pair that signed: nothing that could sign, and an end.
+/// The public part of a former signing key, with its expiry.
 fn former_pair(mut jwk: Map<String, Value>, until: DateTime<Utc>) -> Map<String, Value> {
     for member in ["d", "p", "q", "dp", "dq", "qi", "oth"] {
         jwk.remove(member);
@@ -161,7 +161,7 @@ fn former_pair(mut jwk: Map<String, Value>, until: DateTime<Utc>) -> Map<String,
     jwk
 }
 
-/// The next `GOTRUE_JWT_KEYS`; `None` where there are none and none are asked for.
+/// The next `GOTRUE_JWT_KEYS`; `None` if there are none and none are wanted.
 fn rotate_signing(
     current: &Current,
     new: &AcceptedKeys,
@@ -191,7 +191,7 @@ fn rotate_signing(
             continue;
         }
         if is_secret(&jwk, old) {
-            // The former one is among the accepted secrets.
+            // The former secret is among the accepted secrets.
             let kid = jwk.get("kid").and(new.jwt_key_id.as_deref());
             next.push(secret_among_keys(&new.jwt_secret, signs(&jwk) && !has_signer, kid));
         } else if signs(&jwk) {
@@ -205,7 +205,7 @@ fn rotate_signing(
     Some(next)
 }
 
-/// Both names where both are set.
+/// Both names if both are set.
 fn under<'a>(source: &'a Source, names: &'a [&'static str]) -> impl Iterator<Item = &'static str> + use<'a> {
     let is_set = |name: &str| source.get(name).is_some_and(|value| !value.is_empty());
     let any = names.iter().any(|name| is_set(name));
@@ -220,7 +220,7 @@ fn accepted_text(accepted: &[AcceptedKeys]) -> anyhow::Result<String> {
     if accepted.is_empty() { Ok(String::new()) } else { json_text(&accepted) }
 }
 
-/// The settings with a new secret that counts and does not sign yet.
+/// Settings with a new secret that is accepted but does not sign yet.
 pub fn prepare(source: &Source, signing_key: bool) -> anyhow::Result<Change> {
     let mut current = Current::read(source)?;
     if current.accepted.iter().any(AcceptedKeys::is_next) {
@@ -247,7 +247,7 @@ pub fn prepare(source: &Source, signing_key: bool) -> anyhow::Result<Change> {
     Ok(Change { settings, note: note.to_owned() })
 }
 
-/// The settings with new keys in use, the prepared ones where there are such.
+/// Settings in which new keys sign: the prepared ones if there are any.
 pub fn rotate(source: &Source, terms: &Terms) -> anyhow::Result<Change> {
     let mut current = Current::read(source)?;
     let next = current.accepted.iter().position(AcceptedKeys::is_next);
@@ -299,7 +299,7 @@ pub fn rotate(source: &Source, terms: &Terms) -> anyhow::Result<Change> {
     Ok(Change { settings, note })
 }
 
-/// The settings without former keys that are over, or without all of them.
+/// Settings without expired former keys, or without any former keys.
 pub fn drop_former(source: &Source, now: DateTime<Utc>, all: bool) -> anyhow::Result<Change> {
     let current = Current::read(source)?;
     let before = current.accepted.len();
@@ -322,7 +322,7 @@ pub fn drop_former(source: &Source, now: DateTime<Utc>, all: bool) -> anyhow::Re
     })
 }
 
-/// The setting of these keys, if the authentication API can use them.
+/// The value of `GOTRUE_JWT_KEYS` for these keys, if the auth API can use them.
 fn checked(source: &Source, secret: &Secret, keys: &[Map<String, Value>]) -> anyhow::Result<String> {
     let text = json_text(&keys)?;
     let key_id = source.get("GOTRUE_JWT_KEY_ID").unwrap_or_default();
@@ -350,7 +350,7 @@ mod tests {
         source
     }
 
-    /// What the APIs make of the settings: the signing keys, those of the others, the API keys.
+    /// What the APIs read from the settings: signing keys, accepted keys, API keys.
     fn served(source: &Source) -> (SigningKeys, KeySet, ApiKeys) {
         let mut source = source.clone();
         source.set_default("GOTRUE_SITE_URL", "http://x");
@@ -379,7 +379,7 @@ mod tests {
         served(source).0.sign(&json!({ "role": "authenticated", "sub": "x" })).expect("a token")
     }
 
-    /// Settings as they are found: a secret alone, one with a name, key pairs with and without the secret among them.
+    /// Typical settings: only a secret, a secret with a key id, key pairs with and without the secret among them.
     fn settings() -> Vec<Source> {
         let pair = generate_es256("k1");
         let secret = secret_among_keys(&Secret::new(OWN), false, None);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_goes_on_over_every_rotation_and_new_tokens_are_signed_otherwise() {
+    fn sessions_survive_every_rotation_and_new_tokens_use_new_keys() {
         for before in settings() {
             let now = Utc::now();
             let (old, key) = (token(&before), served(&before).2.anon().to_owned());
@@ -415,7 +415,7 @@ mod tests {
             assert_ne!(keys.anon(), key);
             assert_eq!(keys.token_of(&key).as_deref(), Some(keys.anon()));
             assert!(keys.is_of_service("sb_secret_own"));
-            // Again, and once more after the first ones are over.
+            // A second rotation, and a third after the first keys have expired.
             let second = with(first.clone(), &rotate(&first, &terms(now)).expect("rotated"));
             for token in [&old, &new, &token(&second)] {
                 assert_eq!(takes(&second, token), [true, true]);
@@ -431,11 +431,11 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_were_prepared_take_the_tokens_of_those_that_rotated() {
+    fn prepared_servers_accept_tokens_of_rotated_ones() {
         for before in settings() {
             let prepared = with(before.clone(), &prepare(&before, false).expect("prepared"));
             assert!(prepare(&prepared, false).is_err(), "once");
-            // They still sign as before, so that servers that were not started anew take it.
+            // Prepared servers still sign as before, so servers that were not restarted accept their tokens.
             assert_eq!(takes(&before, &token(&prepared)), [true, true]);
             let rotated = with(prepared.clone(), &rotate(&prepared, &terms(Utc::now())).expect("rotated"));
             assert_eq!(takes(&prepared, &token(&rotated)), [true, true]);
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_accepted_of_keys_that_leaked() {
+    fn nothing_signed_by_leaked_keys_is_accepted() {
         for before in settings() {
             let old = token(&before);
             let terms = Terms { is_leaked: true, ..terms(Utc::now()) };
@@ -459,20 +459,20 @@ mod tests {
     }
 
     #[test]
-    fn a_key_pair_takes_over_from_the_secret_when_asked_for() {
+    fn a_key_pair_replaces_the_secret_on_request() {
         let before = &settings()[0];
         let terms = Terms { signing_key: true, ..terms(Utc::now()) };
         let after = with(before.clone(), &rotate(before, &terms).expect("rotated"));
         let (signing, others, keys) = served(&after);
         assert!(signing.is_asymmetric());
         assert_eq!(takes(&after, &token(before)), [true, true]);
-        // The API keys are the secret's as before, and the authentication API takes them beside its key pair.
+        // The API keys are still signed by the secret, and the auth API accepts them beside its key pair.
         assert!(signing.verify(keys.service_role()).is_ok() && jwt::verify(keys.service_role(), &others).is_ok());
         assert!(signing.public_jwks().to_string().contains("ES256"));
     }
 
     #[test]
-    fn what_cannot_be_rotated_is_named() {
+    fn settings_that_cannot_be_rotated_are_reported() {
         let refused = |pairs: &[(&str, &str)]| {
             let source = Source::from_pairs(pairs.iter().copied());
             rotate(&source, &terms(Utc::now())).expect_err("refused").to_string()

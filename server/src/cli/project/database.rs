@@ -1,49 +1,56 @@
-//! `db …`, `seed buckets` and `gen types` in a project's folder.
+//! `db …` and `seed buckets` in a project's folder.
 
 use clap::Subcommand;
 
+use super::advisors::{AdvisorsArgs, advisors};
 use super::diff::{DiffArgs, diff};
 use super::dump::{DumpArgs, dump};
 use super::lint::{LintArgs, lint};
+use super::pull::{PullArgs, pull};
+use super::push::{PushArgs, push};
 use super::running::Place;
 use super::serve::{Extent, Progress, declare_buckets, fill_buckets};
 use super::start::{delete_data, in_background};
 use super::target::logins;
-use super::{open, say, source};
-use crate::app::Settings;
+use super::{open, say, settings};
 use crate::cli::database::block_on;
-use crate::cli::types::{FormArgs, typescript};
 use crate::gateway::ApiKeys;
 use crate::project::Project;
 
 #[derive(Subcommand)]
 pub enum DbCommand {
-    /// Delete the project's database and files, and make them anew from its migrations and seeds
+    /// Delete the project's database and files, and recreate them from migrations and seeds
     Reset {
         /// Apply migrations up to this version only
         #[arg(long, conflicts_with = "last")]
         version: Option<String>,
-        /// Leave out the last so many migrations
+        /// Leave out this many of the last migrations
         #[arg(long, value_name = "N")]
         last: Option<usize>,
         /// Load no seeds
         #[arg(long)]
         no_seed: bool,
-        /// Accepted for scripts: it is this project's own database
+        /// Accepted for scripts: the project's own database is always used
         #[arg(long)]
         local: bool,
     },
     /// Write schema, data or roles as SQL
     Dump(DumpArgs),
-    /// Show what the database has that the migrations have not
+    /// Show what the database has in addition to the migrations
     Diff(DiffArgs),
-    /// Look for functions that cannot work
+    /// Check functions for errors
     Lint(LintArgs),
+    /// Check tables, policies, views and functions for security and performance problems
+    Advisors(AdvisorsArgs),
+    /// Apply pending migrations to another database
+    Push(PushArgs),
+    /// Write the schema of another database to a new migration
+    Pull(PullArgs),
 }
 
 #[derive(Subcommand, Clone, Copy)]
 pub enum SeedTarget {
-    /// Make the buckets of supabase/config.toml and upload their files
+    /// Create the buckets of supabase/config.toml and upload their files
     Buckets,
 }
 
@@ -53,6 +60,9 @@ pub fn db(command: &DbCommand) -> anyhow::Result<()> {
         DbCommand::Dump(args) => dump(args),
         DbCommand::Diff(args) => diff(args),
         DbCommand::Lint(args) => lint(args),
+        DbCommand::Advisors(args) => advisors(args),
+        DbCommand::Push(args) => push(args),
+        DbCommand::Pull(args) => pull(args),
     }
 }
 
@@ -80,7 +90,7 @@ fn reset(version: Option<&str>, last: Option<usize>, has_seeds: bool) -> anyhow:
     Ok(())
 }
 
-/// Makes database and files anew, and serves them.
+/// Recreates database and files, and serves them.
 pub fn rebuild(project: &Project, extent: &Extent) -> anyhow::Result<()> {
     Place::of(project).stop()?;
     delete_data(project)?;
@@ -90,24 +100,11 @@ pub fn rebuild(project: &Project, extent: &Extent) -> anyhow::Result<()> {
 pub fn seed_buckets() -> anyhow::Result<()> {
     let project = open()?;
     let logins = logins(&project)?;
-    let settings = Settings::read(&mut source(&project)?)?;
+    let (_, settings) = settings(&project)?;
     let keys = ApiKeys::from_config(&settings.server);
     let _ = rustls::crypto::ring::default_provider().install_default();
     block_on(async {
         declare_buckets(&project, &logins.url).await?;
         fill_buckets(&project, &format!("http://{}", settings.server.listen), &keys, &Progress::Terminal).await
     })
-}
-
-/// The TypeScript types of `schemas`, or of those that the API exposes.
-pub fn gen_types(schemas: Vec<String>, form: FormArgs) -> anyhow::Result<()> {
-    let project = open()?;
-    let logins = logins(&project)?;
-    let mut schemas = schemas;
-    if schemas.is_empty() {
-        schemas = vec!["public".to_owned()];
-        schemas.extend(project.schemas().into_iter().filter(|schema| schema != "public"));
-    }
-    let text = block_on(typescript(&logins.url, &form.of(schemas)))?;
-    crate::cli::print_all(&text)
 }

@@ -1,5 +1,5 @@
-//! A stand-in for the three answers of Docker's API that the Supabase CLI asks for before `status`, `start`, `db start` and
-//! `gen types` of the local stack: `DOCKER_HOST=unix://…`. Nothing can be made, stopped or changed through it.
+//! Answers the three Docker API calls that the Supabase CLI makes before `status`, `start`, `db start` and `gen types` of the
+//! local stack, via `DOCKER_HOST=unix://…`. Nothing can be created, stopped or changed through it.
 //!
 //! Reference: Docker Engine API 1.47, `GET /_ping`, `GET /containers/json`, `GET /containers/{id}/json`.
 
@@ -11,12 +11,12 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-/// The services of the CLI's stack that this process is, by the names in their containers' names.
+/// The services of the CLI's stack that this process provides, as in the names of their containers.
 const SERVICES: [&str; 8] = ["db", "kong", "auth", "rest", "realtime", "storage", "inbucket", "edge_runtime"];
 
 const API_VERSION: &str = "1.47";
 
-/// The socket, which is gone when this is dropped.
+/// The socket; removed when dropped.
 pub struct DockerSocket {
     path: PathBuf,
 }
@@ -27,14 +27,14 @@ impl Drop for DockerSocket {
     }
 }
 
-/// Answers on a socket at `path` for as long as the system of this thread runs. Only this account may open it.
+/// Serves a socket at `path` for as long as this thread's system runs. Only this account may open it.
 pub fn listen(project_id: &str, path: &Path) -> anyhow::Result<DockerSocket> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
             anyhow::bail!("{} is there already and is no socket", path.display())
         }
         Ok(_) if UnixStream::connect(path).is_ok() => anyhow::bail!("another program answers at {}", path.display()),
-        // Left by a server that was killed.
+        // Left by a killed server.
         Ok(_) => std::fs::remove_file(path).with_context(|| format!("cannot replace {}", path.display()))?,
         Err(_) => {}
     }
@@ -51,7 +51,7 @@ pub fn listen(project_id: &str, path: &Path) -> anyhow::Result<DockerSocket> {
     Ok(socket)
 }
 
-/// The containers that the CLI believes in.
+/// The containers that the CLI expects.
 struct Stack {
     project_id: String,
 }
@@ -81,7 +81,7 @@ impl Stack {
         })
     }
 
-    /// The answer to a path without the version before it; none where there is no such container.
+    /// The answer to a path without its version; `None` if there is no such container.
     fn get(&self, path: &str) -> Option<Value> {
         if path == "/containers/json" {
             return Some(self.names().map(|name| self.listed(&name)).collect());
@@ -108,7 +108,7 @@ async fn answer(request: HttpRequest, stack: web::Data<Stack>) -> HttpResponse {
     response
 }
 
-/// `/v1.47/containers/json` is `/containers/json`.
+/// `/v1.47/containers/json` → `/containers/json`.
 fn without_version(path: &str) -> &str {
     let rest = path.strip_prefix("/v").and_then(|rest| rest.split_once('/'));
     match rest {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_of_the_api_is_not_looked_at() {
+    fn the_api_version_is_ignored() {
         for (path, meant) in [
             ("/v1.47/containers/json", "/containers/json"),
             ("/_ping", "/_ping"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_of_this_project_run_and_others_are_not_there() {
+    fn only_containers_of_this_project_exist() {
         let stack = Stack { project_id: "shop".to_owned() };
         assert_eq!(stack.get("/containers/json").expect("a list").as_array().map(Vec::len), Some(SERVICES.len()));
         let database = stack.get("/containers/supabase_db_shop/json").expect("the database");

@@ -11,16 +11,16 @@ use crate::project::Project;
 
 #[derive(Subcommand)]
 pub enum FunctionsCommand {
-    /// Make a function that says hello
+    /// Create a sample function
     New { slug: String },
-    /// Show what the project's functions print; its server runs them with hot reload
+    /// Show the output of the project's functions, which its server runs with hot reload
     Serve {
         /// Accepted for scripts: all functions are served
         slugs: Vec<String>,
-        /// Environment of the functions instead of supabase/functions/.env
+        /// File with the functions' environment [default: supabase/functions/.env]
         #[arg(long)]
         env_file: Option<PathBuf>,
-        /// Call them without a token
+        /// Allow calls without a token
         #[arg(long)]
         no_verify_jwt: bool,
     },
@@ -50,7 +50,7 @@ pub fn functions(command: &FunctionsCommand) -> anyhow::Result<()> {
     }
 }
 
-/// Prints what functions write, as it comes, until interrupted or until the server ends.
+/// Prints the output of functions as it comes, until interrupted or until the server ends.
 fn follow(project: &Project, place: &Place) -> anyhow::Result<()> {
     use std::io::{Read, Seek, SeekFrom};
     let (functions, skipped) = project.functions();

@@ -1,14 +1,16 @@
-//! `migration new|list|up|down|repair`; `squash` has a file of its own.
+//! `migration new|list|up|down|repair|fetch`; `squash` has a file of its own.
 
 use std::collections::BTreeSet;
 
+use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
 
-use super::ask::answers_yes;
+use super::ask::{answers_yes, defaults_to_yes};
 use super::database::rebuild;
+use super::pending::pending;
 use super::serve::Extent;
 use super::squash::squash;
-use super::target::logins;
+use super::target::{TargetArgs, logins};
 use super::{new_migration, open, say};
 use crate::cli::database::block_on;
 use crate::migrate;
@@ -16,47 +18,53 @@ use crate::project::Project;
 
 #[derive(Subcommand)]
 pub enum MigrationCommand {
-    /// Make an empty migration, or one with what comes on standard input
+    /// Create an empty migration, or one with the content of standard input
     New { name: String },
-    /// Show which migrations the files and the database hold
-    List,
+    /// List the migrations in the files and in the database
+    List(TargetArgs),
     /// Apply the migrations that the database lacks
     Up {
-        /// Also those that are older than the newest applied one
+        /// Also apply those older than the newest applied one
         #[arg(long)]
         include_all: bool,
-        /// Accepted for scripts
-        #[arg(long)]
-        local: bool,
+        #[command(flatten)]
+        target: TargetArgs,
     },
-    /// Take back the last migrations: the database is made anew without them, and its data are lost
+    /// Undo the last migrations: the database is recreated without them, and its data is lost
     Down {
-        /// Take back so many [default: 1]
+        /// How many to undo [default: 1]
         #[arg(long, value_name = "N", conflicts_with = "version")]
         last: Option<usize>,
-        /// The last migration to stay
+        /// The last migration to keep
         version: Option<String>,
         /// Do not ask
         #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
         yes: bool,
-        /// Accepted for scripts: it is this project's own database
+        /// Accepted for scripts: the project's own database is always used
         #[arg(long)]
         local: bool,
     },
-    /// Put one file in place of all migrations, with the schema that they come to
+    /// Replace all migrations by one file with the resulting schema
     Squash {
-        /// Accepted for scripts: it is this project's own database
+        /// Accepted for scripts: the project's own database is always used
         #[arg(long)]
         local: bool,
     },
-    /// Correct the history without running anything
+    /// Write the migrations recorded in a database to files
+    Fetch {
+        /// Do not ask before replacing files
+        #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
+        yes: bool,
+        #[command(flatten)]
+        target: TargetArgs,
+    },
+    /// Correct the migration history without running anything
     Repair {
         versions: Vec<String>,
         #[arg(long)]
         status: HistoryStatus,
-        /// Accepted for scripts
-        #[arg(long)]
-        local: bool,
+        #[command(flatten)]
+        target: TargetArgs,
     },
 }
 
@@ -68,89 +76,109 @@ pub enum HistoryStatus {
 
 pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
     let project = open()?;
-    if let MigrationCommand::New { name } = command {
-        return new_migration(&project, &name);
+    match command {
+        MigrationCommand::New { name } => new_migration(&project, &name),
+        MigrationCommand::List(target) => list(&project, &target),
+        MigrationCommand::Up { include_all, target } => up(&project, &target, include_all),
+        MigrationCommand::Down { last, version, yes, local: _ } => down(&project, last, version.as_deref(), yes),
+        MigrationCommand::Squash { local: _ } => squash(&project),
+        MigrationCommand::Fetch { yes, target } => fetch(&project, &target, yes),
+        MigrationCommand::Repair { versions, status, target } => repair(&project, &target, &versions, status),
     }
-    if let MigrationCommand::Squash { .. } = command {
-        return squash(&project);
+}
+
+fn list(project: &Project, target: &TargetArgs) -> anyhow::Result<()> {
+    let local: BTreeSet<String> = project.migrations()?.versions().into_iter().collect();
+    let history = block_on(async { Ok(migrate::project::history(&target.text(project)?.0).await?) })?;
+    let all: BTreeSet<&String> = local.iter().chain(history.keys()).collect();
+    let mut text = String::from("\n   Local          | Remote         | Time (UTC)          \n");
+    text.push_str("  ----------------|----------------|---------------------\n");
+    for version in all {
+        let here = if local.contains(version) { version.as_str() } else { "" };
+        let there = if history.contains_key(version) { version.as_str() } else { "" };
+        text.push_str(&format!("   {here:<14} | {there:<14} | {:<19} \n", as_time(version)));
     }
-    let logins = logins(&project)?;
+    crate::cli::print_all(&text)
+}
+
+fn up(project: &Project, target: &TargetArgs, include_all: bool) -> anyhow::Result<()> {
+    let (url, place) = target.text(project)?;
     let files = project.migrations()?;
-    let local: BTreeSet<String> = files.versions().into_iter().collect();
-    if let MigrationCommand::Down { last, version, yes, .. } = command {
-        let known = block_on(async { Ok(migrate::project::known(&logins.admin_url, &logins.url).await?) })?;
-        let applied: Vec<&String> = known.history.keys().collect();
-        return down(&project, &local, &applied, last, version.as_deref(), yes);
-    }
+    let name = if place == "local" { "Local" } else { "Remote" };
     block_on(async {
-        let known = migrate::project::known(&logins.admin_url, &logins.url).await?;
-        match command {
-            MigrationCommand::New { .. } | MigrationCommand::Down { .. } | MigrationCommand::Squash { .. } => Ok(()),
-            MigrationCommand::List => {
-                let all: BTreeSet<&String> = local.iter().chain(known.history.keys()).collect();
-                let mut text = String::from("\n   Local          | Remote         | Time (UTC)          \n");
-                text.push_str("  ----------------|----------------|---------------------\n");
-                for version in all {
-                    let here = if local.contains(version) { version.as_str() } else { "" };
-                    let there = if known.history.contains_key(version) { version.as_str() } else { "" };
-                    text.push_str(&format!("   {here:<14} | {there:<14} | {:<19} \n", as_time(version)));
-                }
-                crate::cli::print_all(&text)
-            }
-            MigrationCommand::Up { include_all, .. } => {
-                let gone: Vec<&String> = known.history.keys().filter(|version| !local.contains(*version)).collect();
-                if !gone.is_empty() {
-                    let list = gone.iter().map(|version| version.as_str()).collect::<Vec<_>>().join(" ");
-                    anyhow::bail!(
-                        "Remote migration versions not found in local migrations directory. Make sure your local git repo is \
-                         up-to-date, or repair the history: ferrobase migration repair --status reverted {list}"
-                    );
-                }
-                let newest = known.history.keys().next_back();
-                let late: Vec<&String> = local
-                    .iter()
-                    .filter(|version| {
-                        !known.history.contains_key(*version) && newest.is_some_and(|newest| *version < newest)
-                    })
-                    .collect();
-                if !late.is_empty() && !include_all {
-                    let list = late.iter().map(|version| version.as_str()).collect::<Vec<_>>().join(", ");
-                    anyhow::bail!(
-                        "Found local migration files to be inserted before the last migration on remote database. Rerun the \
-                         command with --include-all flag to apply these migrations: {list}"
-                    );
-                }
-                let applied = migrate::project::migrations(&logins.url, &files.paths, None, &|line| say(line)).await?;
-                say(if applied.is_empty() {
-                    "Local database is up to date."
-                } else {
-                    "Local database is up to date with its files."
-                });
-                Ok(())
-            }
-            MigrationCommand::Repair { versions, status, .. } => {
-                let is_applied = matches!(status, HistoryStatus::Applied);
-                if let Some(missing) = versions.iter().find(|version| is_applied && !local.contains(*version)) {
-                    anyhow::bail!("there is no migration of version {missing}");
-                }
-                migrate::project::repair(&logins.url, &files.paths, &versions, is_applied).await?;
-                let named = if versions.is_empty() { "all".to_owned() } else { versions.join(" ") };
-                say(&format!("Repaired migration history: {named}"));
-                Ok(())
-            }
-        }
+        pending(&files, &migrate::project::history(&url).await?, include_all)?;
+        let applied = migrate::project::migrations(&url, &files.paths, None, &|line| say(line)).await?;
+        let more = if applied.is_empty() { "" } else { " with its files" };
+        say(&format!("{name} database is up to date{more}."));
+        Ok(())
     })
 }
 
-/// Makes the database anew with the applied migrations up to the one that stays.
-fn down(
-    project: &Project,
-    local: &BTreeSet<String>,
-    applied: &[&String],
-    last: Option<usize>,
-    version: Option<&str>,
-    is_confirmed: bool,
-) -> anyhow::Result<()> {
+fn repair(project: &Project, target: &TargetArgs, versions: &[String], status: HistoryStatus) -> anyhow::Result<()> {
+    let files = project.migrations()?;
+    let (local, is_applied) = (files.versions(), matches!(status, HistoryStatus::Applied));
+    if let Some(missing) = versions.iter().find(|version| is_applied && !local.contains(*version)) {
+        anyhow::bail!("there is no migration of version {missing}");
+    }
+    let (url, _) = target.text(project)?;
+    block_on(async { Ok(migrate::project::repair(&url, &files.paths, versions, is_applied).await?) })?;
+    let named = if versions.is_empty() { "all".to_owned() } else { versions.join(" ") };
+    say(&format!("Repaired migration history: {named}"));
+    Ok(())
+}
+
+/// Writes the recorded statements, a file per version.
+fn fetch(project: &Project, target: &TargetArgs, is_confirmed: bool) -> anyhow::Result<()> {
+    let folder = project.migrations_dir();
+    let recorded = block_on(async {
+        let target = target.reach(Some(project)).await?;
+        let there = "select to_regclass('supabase_migrations.schema_migrations') is not null";
+        anyhow::ensure!(
+            target.client.query_one(there, &[]).await?.get::<_, bool>(0),
+            "the {} database has no history of migrations (supabase_migrations.schema_migrations)",
+            target.place
+        );
+        let history = "select version, coalesce(name, ''), coalesce(statements, '{}')
+                       from supabase_migrations.schema_migrations order by version";
+        Ok(target.client.query(history, &[]).await?)
+    })?;
+    let mut texts = Vec::new();
+    for row in &recorded {
+        let (version, name, statements): (String, String, Vec<String>) = (row.get(0), row.get(1), row.get(2));
+        texts.push((recorded_name(&version, &name)?, statements));
+    }
+    let is_used = std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+    let question = "Do you want to overwrite existing files in supabase/migrations directory?";
+    anyhow::ensure!(!is_used || defaults_to_yes(question, is_confirmed), "nothing was written");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    for (file, statements) in texts {
+        if statements.is_empty() {
+            say(&format!("WARN: no statements of {file} were recorded: the file is empty"));
+        }
+        let text: String = statements.iter().map(|statement| format!("{statement};\n")).collect();
+        std::fs::write(folder.join(&file), text).with_context(|| format!("cannot write supabase/migrations/{file}"))?;
+        say(&format!("Fetched supabase/migrations/{file}"));
+    }
+    Ok(())
+}
+
+/// The file name of a migration. Version and name come from a database and must not lead out of the folder.
+fn recorded_name(version: &str, name: &str) -> anyhow::Result<String> {
+    let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = !name.contains(['/', '\\']) && !name.chars().any(char::is_control);
+    anyhow::ensure!(
+        is_number && is_plain,
+        "the history contains a migration whose name cannot be a file: {version:?} {name:?}"
+    );
+    Ok(format!("{version}_{name}.sql"))
+}
+
+/// Recreates the database with the applied migrations up to the one that is kept.
+fn down(project: &Project, last: Option<usize>, version: Option<&str>, is_confirmed: bool) -> anyhow::Result<()> {
+    let url = logins(project)?.url;
+    let history = block_on(async { Ok(migrate::project::history(&url).await?) })?;
+    let local = project.migrations()?.versions();
+    let applied: Vec<&String> = history.keys().collect();
     let kept = match (version, last.unwrap_or(1)) {
         (Some(version), _) => match applied.iter().position(|known| known.as_str() == version) {
             Some(place) => place + 1,
@@ -169,7 +197,7 @@ fn down(
         say("Local database is up to date.");
         return Ok(());
     }
-    if let Some(missing) = staying.iter().find(|version| !local.contains(version.as_str())) {
+    if let Some(missing) = staying.iter().find(|version| !local.contains(**version)) {
         anyhow::bail!(
             "migration {missing} is applied, but its file is gone: the database cannot be made anew from the files"
         );
@@ -182,8 +210,21 @@ fn down(
     rebuild(project, &Extent { until: Some((*until).clone()), has_seeds: true })
 }
 
-/// `20240131120000` as `2024-01-31 12:00:00`; other versions as they are.
+/// `20240131120000` as `2024-01-31 12:00:00`; other versions unchanged.
 fn as_time(version: &str) -> String {
     chrono::NaiveDateTime::parse_from_str(version, "%Y%m%d%H%M%S")
         .map_or_else(|_| version.to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_names_no_folders() {
+        assert_eq!(recorded_name("20240101000000", "a b").expect("a name"), "20240101000000_a b.sql");
+        for (version, name) in [("../1", "x"), ("1", "../../x"), ("", "x"), ("1", "a\nb"), ("1", "a\\b")] {
+            assert!(recorded_name(version, name).is_err(), "{version} {name}");
+        }
+    }
 }

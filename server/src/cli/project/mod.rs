@@ -1,5 +1,6 @@
 //! Commands for a folder that contains `supabase/`, with the Supabase CLI's names.
 
+mod advisors;
 mod ask;
 mod database;
 mod diff;
@@ -7,15 +8,21 @@ mod docker;
 mod dump;
 mod ephemeral;
 mod functions;
+mod generate;
 mod import;
 mod init;
 mod inspect;
 mod lint;
 mod migration;
+mod objects;
+mod pending;
 mod pgtap;
 mod programs;
+mod pull;
+mod push;
 mod running;
 mod serve;
+mod signing_key;
 mod squash;
 mod start;
 mod tap;
@@ -27,36 +34,45 @@ use std::collections::BTreeMap;
 
 pub use database::{DbCommand, SeedTarget};
 pub use functions::FunctionsCommand;
+pub use generate::GenCommand;
 pub use import::ImportArgs;
+pub use init::InitArgs;
 pub use inspect::InspectCommand;
 pub use migration::MigrationCommand;
-pub use programs::Programs;
+pub use objects::{CopyArgs, ListArgs, MoveArgs, RemoveArgs, copy, list, remove, rename};
+pub use programs::{Programs, SETTING as PROGRAMS_SETTING, folders as program_folders};
 pub use start::{StartArgs, StatusArgs, StopArgs};
 pub use test::TestArgs;
-pub use token::TokenArgs;
 
-use crate::config::Source;
+use crate::app::Settings;
+use crate::config::{Problems, Source};
 use crate::project::Project;
 
-pub use database::{db, gen_types, seed_buckets};
+pub use database::{db, seed_buckets};
 pub use functions::functions;
+pub use generate::generate;
 pub use import::import;
-pub use init::new_migration;
+pub use init::{init, new_migration};
 pub use inspect::inspect;
 pub use migration::migration;
 pub use start::{start, status, stop};
 pub use test::test;
-pub use token::bearer_jwt;
 
-/// Settings that a project's server takes from the environment beside its own configuration. Others, such as
-/// `DATABASE_URL` or `SITE_URL`, are likely to be the application's.
+/// Settings that a project's server takes from the environment in addition to its configuration. Others, such as `DATABASE_URL`
+/// or `SITE_URL`, probably belong to the application.
 const PASSED: [&str; 5] = ["FERROBASE_", "GOTRUE_", "PGRST_", "PG_BIN_DIR", "RUST_LOG"];
 
-/// Those among them that name a place, of which a copy has its own.
-const OF_ONE_PLACE: [&str; 5] =
-    ["FERROBASE_LISTEN", "FERROBASE_INBOX_LISTEN", "FERROBASE_ADMIN_LISTEN", "FERROBASE_DB_PORT", "FERROBASE_DATA_DIR"];
+/// Of these, settings that name a location. A copy has its own.
+const OF_ONE_PLACE: [&str; 6] = [
+    "FERROBASE_LISTEN",
+    "FERROBASE_INBOX_LISTEN",
+    "FERROBASE_INBOX_SMTP_LISTEN",
+    "FERROBASE_ADMIN_LISTEN",
+    "FERROBASE_DB_PORT",
+    "FERROBASE_DATA_DIR",
+];
 
-/// The project of the current folder; what its configuration asks for in vain is told on standard error.
+/// The project of the current folder. Warnings about its configuration go to stderr.
 fn open() -> anyhow::Result<Project> {
     let project = find()?;
     for warning in &project.warnings {
@@ -86,7 +102,17 @@ fn source(project: &Project) -> anyhow::Result<Source> {
     Ok(Source::from_pairs(pairs))
 }
 
-/// Progress, on standard error: scripts read standard output.
+/// Reads the settings of the project's server. Errors name the keys of `config.toml`.
+fn settings(project: &Project) -> anyhow::Result<(Source, Settings)> {
+    let mut source = source(project)?;
+    let settings = Settings::read(&mut source).map_err(|Problems(problems)| {
+        let is_given = |name: &str| std::env::var_os(name).is_some();
+        Problems(problems.iter().map(|problem| project.explain(problem, is_given)).collect())
+    })?;
+    Ok((source, settings))
+}
+
+/// Prints progress to stderr, because scripts read stdout.
 fn say(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{line}");

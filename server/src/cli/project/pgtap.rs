@@ -1,4 +1,4 @@
-//! `test db`: pgTAP files run by `psql`, reported as `pg_prove` does. `test new` makes one.
+//! `test db`: runs pgTAP files with `psql` and reports like `pg_prove`. `test new` creates one.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::{find, say};
 use crate::cli::database::block_on;
 use crate::cli::print_all;
 
-/// As `pg_prove` calls it: rows and nothing else, and an error ends the file.
+/// As `pg_prove` runs it: prints rows only, and stops at the first error.
 const PSQL: [&str; 8] = [
     "--no-psqlrc",
     "--no-align",
@@ -35,7 +35,7 @@ pub struct TestDbArgs {
     target: TargetArgs,
 }
 
-/// Runs all files, even if one fails; the exit code tells whether all passed.
+/// Runs all files, even if one fails. The exit code tells whether all passed.
 pub fn test_db(args: &TestDbArgs) -> anyhow::Result<ExitCode> {
     let paths = if args.paths.is_empty() { vec![find()?.folder().join("tests")] } else { args.paths.clone() };
     let mut files = Vec::new();
@@ -44,7 +44,7 @@ pub fn test_db(args: &TestDbArgs) -> anyhow::Result<ExitCode> {
         collect(path, &mut files)?;
     }
     anyhow::ensure!(!files.is_empty(), "there are no *.sql or *.pg files in {}", paths[0].display());
-    // Relative to it are the files that tests include by `\i`.
+    // Tests include files by `\i` relative to this folder.
     let first = std::path::absolute(&paths[0])?;
     let folder = if first.is_dir() { first } else { first.parent().unwrap_or(Path::new("/")).to_owned() };
     block_on(async {
@@ -59,7 +59,7 @@ pub fn test_db(args: &TestDbArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A test that does nothing yet; prints its path.
+/// Creates an empty test and prints its path.
 pub fn new_test(name: &str) -> anyhow::Result<()> {
     let project = find()?;
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
@@ -76,7 +76,7 @@ const TEST: &str =
     "begin;\nselect plan(1);\n\n-- Assertions: https://pgtap.org/documentation.html\nselect has_table('my_table');\n
 select * from finish();\nrollback;\n";
 
-/// Tests below `path`, in name order.
+/// Collects the tests below `path` in name order.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if path.is_file() {
         files.push(path.to_owned());
@@ -94,7 +94,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether pgTAP was made for these tests alone.
+/// Creates the extension pgTAP if it is missing. Returns whether it was created for these tests.
 async fn enable(target: &Target) -> anyhow::Result<bool> {
     let state = "select exists (select from pg_extension where extname = 'pgtap'),
                         exists (select from pg_available_extensions where name = 'pgtap')";
@@ -114,7 +114,7 @@ async fn enable(target: &Target) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// One file's outcome.
+/// The outcome of one file.
 struct Outcome {
     name: String,
     tap: Tap,
@@ -126,7 +126,7 @@ impl Outcome {
         self.status.success() && self.tap.passed()
     }
 
-    /// What stands behind the dots.
+    /// The text after the dots.
     fn verdict(&self) -> String {
         let Tap { planned, ran, failed, skipped, .. } = &self.tap;
         match skipped {

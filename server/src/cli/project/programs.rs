@@ -1,42 +1,52 @@
-//! PostgreSQL's own programs, `pg_dump` and `psql`: where they are found, and how they are told which database is meant.
+//! PostgreSQL's programs such as `pg_dump` and `psql`: where to find them, and how to connect them to the database.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder of programs that is looked at before all others.
+/// Setting with a folder that is searched first.
 pub const SETTING: &str = "FERROBASE_PG_TOOLS";
 
-/// The oldest `psql` whose options and meta commands are known to do; the server may be newer.
+/// The oldest `psql` with the options and meta-commands used here. The server may be newer.
 const OLDEST_PSQL: u32 = 12;
 
-/// The programs of one release of PostgreSQL.
+/// The programs of one PostgreSQL release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     folder: PathBuf,
-    /// Without a password.
+    /// Connection string without the password.
     database: String,
     password: Option<String>,
 }
 
 impl Programs {
-    /// Those with a `pg_dump` that reads a server of version `major`, for the database at `url`.
+    /// Programs with a `pg_dump` that can dump a server of version `major`, for the database at `url`.
     pub fn for_dump(url: &str, major: u32) -> anyhow::Result<Self> {
         Self::of(find("pg_dump", major, major)?, url)
     }
 
-    /// Those with a `psql`.
+    /// Programs with a `psql`.
     pub fn for_psql(url: &str, major: u32) -> anyhow::Result<Self> {
         Self::of(find("psql", OLDEST_PSQL, major)?, url)
     }
 
-    /// Those with a `pg_restore` that reads dumps of version `major`, for the database at `url`.
+    /// Programs with a `pg_restore` that reads dumps of version `major`, for the database at `url`.
     pub fn for_restore(url: &str, major: u32) -> anyhow::Result<Self> {
         Self::of(find("pg_restore", major, major)?, url)
     }
 
-    /// `pg_restore` of `major` or later, which writes a dump out as SQL and connects to nothing.
+    /// A `pg_restore` of version `major` or later that writes a dump as SQL and does not connect.
     pub fn restore(major: u32) -> anyhow::Result<Command> {
         Ok(Command::new(find("pg_restore", major, major)?.join("pg_restore")))
+    }
+
+    /// Those with a `pg_basebackup` of version `major`, for the cluster at `url`.
+    pub fn for_basebackup(url: &str, major: u32) -> anyhow::Result<Self> {
+        Self::of(find("pg_basebackup", major, major)?, url)
+    }
+
+    /// `pg_combinebackup` of `major`, which connects to nothing.
+    pub fn combine(major: u32) -> anyhow::Result<PathBuf> {
+        Ok(find("pg_combinebackup", major, major)?.join("pg_combinebackup"))
     }
 
     fn of(folder: PathBuf, url: &str) -> anyhow::Result<Self> {
@@ -44,7 +54,8 @@ impl Programs {
         Ok(Self { folder, database, password })
     }
 
-    /// `program`, connected. The password goes by the environment: arguments are for everybody on this machine to read.
+    /// `program` with its connection. The password is passed in the environment, because any user of the machine can read
+    /// arguments.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.folder.join(program));
         for name in ["PGOPTIONS", "PGPASSWORD", "PGSERVICE"] {
@@ -55,7 +66,7 @@ impl Programs {
     }
 }
 
-/// The folder of the first `program` of `oldest` or later, named in the error with what it needs to be there.
+/// The folder of the first `program` of version `oldest` or later. The error says what to install.
 fn find(program: &str, oldest: u32, major: u32) -> anyhow::Result<PathBuf> {
     let set = std::env::var_os(SETTING).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let mut too_old = Vec::new();
@@ -91,8 +102,8 @@ fn advice(major: u32) -> String {
     }
 }
 
-/// Where programs may lie, the best place first.
-fn folders(major: u32) -> Vec<PathBuf> {
+/// Folders to search, in order of preference.
+pub fn folders(major: u32) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = std::env::var_os("PG_BIN_DIR").map(PathBuf::from).into_iter().collect();
     let starts = [std::env::current_exe().ok(), std::env::current_dir().ok()];
     for around in starts.iter().flatten().flat_map(|start| start.ancestors()) {
@@ -110,7 +121,7 @@ fn folders(major: u32) -> Vec<PathBuf> {
     folders
 }
 
-/// The major version that `program` says it is of; `None` where it does not run.
+/// The major version of `program`; `None` if it cannot be run.
 fn version(program: &Path) -> Option<u32> {
     if !program.is_file() {
         return None;
@@ -126,7 +137,7 @@ fn major_of(text: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// A connection string for arguments, and the password that was in it.
+/// Splits a connection string into one without a password, for arguments, and the password.
 fn without_password(url: &str) -> anyhow::Result<(String, Option<String>)> {
     let mut parsed = url::Url::parse(url).ok().filter(|url| url.scheme().starts_with("postgres"));
     let Some(parsed) = &mut parsed else {
@@ -143,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_what_programs_say() {
+    fn versions_are_parsed_from_program_output() {
         for (text, major) in [
             ("pg_dump (PostgreSQL) 18.4\n", Some(18)),
             ("psql (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", Some(15)),
@@ -155,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_leave_the_connection_string() {
+    fn passwords_are_removed_from_the_connection_string() {
         let (url, password) = without_password("postgresql://me:p%40ss@127.0.0.1:5433/mine").expect("a connection");
         assert_eq!((url.as_str(), password.as_deref()), ("postgresql://me@127.0.0.1:5433/mine", Some("p@ss")));
         assert!(without_password("nonsense").is_err());

@@ -1,4 +1,5 @@
-//! The server of a project in the background: found by a lock in the project's data folder, which goes with the process.
+//! A project's server in the background. It is found by a lock in the project's data folder, which the system releases when the
+//! process ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -10,14 +11,14 @@ use anyhow::Context;
 
 use crate::project::Project;
 
-/// What the server says when it is ready, or when it gives up; a line of its own among those of its progress.
+/// The line that the server prints among its progress when it is ready or gives up.
 pub const READY: &str = "\u{4}ready";
 pub const FAILED: &str = "\u{4}failed";
 
-/// Longest time that an orderly end takes: requests in flight, then PostgreSQL.
+/// The longest time that an orderly stop takes: requests in flight, then PostgreSQL.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The files by which the commands of one project find each other.
+/// The files through which the commands of one project find each other.
 pub struct Place {
     folder: PathBuf,
 }
@@ -27,12 +28,12 @@ impl Place {
         Self { folder: project.data_dir() }
     }
 
-    /// Of a copy in `folder`.
+    /// The files of a copy in `folder`.
     pub fn at(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// Makes the folder; git leaves it alone.
+    /// Creates the folder and makes git ignore it.
     pub fn prepare(&self) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {}", self.folder.display()))?;
         let ignore = self.folder.join(".gitignore");
@@ -46,7 +47,7 @@ impl Place {
         self.folder.join("server.log")
     }
 
-    /// Begins the server's log anew, for nobody else to read.
+    /// Starts a new server log that only its owner can read.
     pub fn create_log(&self) -> anyhow::Result<File> {
         let path = self.log();
         let opened = File::options().create(true).write(true).truncate(true).mode(0o600).open(&path);
@@ -57,7 +58,7 @@ impl Place {
         self.folder.join("start.log")
     }
 
-    /// Where the server stands in for Docker, if it was asked to. Kept in a file, so that a restart by another command does it too.
+    /// The socket of the Docker stand-in, if one was requested. Stored in a file, so that a restart by another command keeps it.
     pub fn docker_socket(&self) -> Option<PathBuf> {
         std::fs::read_to_string(self.docker_note()).ok().map(PathBuf::from)
     }
@@ -83,7 +84,7 @@ impl Place {
         File::options().read(true).write(true).create(true).truncate(false).open(path)
     }
 
-    /// Takes the place of the one server of this project, or names who has it.
+    /// Takes the lock of the project's server, or returns which process has it.
     pub fn take(&self) -> anyhow::Result<Taken> {
         let mut file = self.open_lock().with_context(|| format!("cannot write in {}", self.folder.display()))?;
         match file.try_lock() {
@@ -114,7 +115,7 @@ impl Place {
         }
     }
 
-    /// Ends the server in order; false if there is none.
+    /// Stops the server in order; false if there is none.
     pub fn stop(&self) -> anyhow::Result<bool> {
         let Some(process) = self.process() else { return Ok(false) };
         let pid = rustix::process::Pid::from_raw(process).context("the server's process is unknown")?;

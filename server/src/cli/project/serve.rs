@@ -1,26 +1,29 @@
-//! The server of a project: database, roles, migrations and seeds as `supabase start` orders them, then everything that
-//! the project uses.
+//! A project's server: prepares database, roles, migrations and seeds in the order of `supabase start`, then serves everything
+//! that the project uses.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
 
+use super::objects::{Client, Kept};
 use super::running::{FAILED, Place, READY};
-use super::{docker, say, source};
+use super::{docker, say, settings, source};
 use crate::app::{App, Settings};
-use crate::cli::serve::{Database, Listeners, Started, raise_descriptors, serve};
+use crate::cli::serve::{Database, Listeners, PortNames, Started, raise_descriptors, serve, taken};
 use crate::cli::stop::Stop;
 use crate::config::{Reader, Source};
+use crate::embedded_pg::EmbeddedError;
 use crate::gateway::ApiKeys;
-use crate::migrate::project::{DeclaredBucket, Outset};
-use crate::migrate::{self, GivenUrls, PlatformUrls};
+use crate::migrate::project::{DeclaredBucket, ProjectSetup};
+use crate::migrate::{self, GivenUrls, MigrateError, PlatformUrls};
 use crate::project::Project;
 use crate::telemetry;
 
 /// How much of a project is loaded into a new database.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// The last version of a migration that is applied.
+    /// The last migration to apply.
     pub until: Option<String>,
     pub has_seeds: bool,
 }
@@ -39,18 +42,24 @@ pub fn run(project: &Project, extent: &Extent) -> anyhow::Result<()> {
 fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow::Result<()> {
     let place = Place::of(project);
     let _taken = place.take()?;
-    let mut source = source(project)?;
+    let source = source(project)?;
     let telemetry = telemetry::init("info", &telemetry::Settings::read(&mut Reader::new(&source)));
     raise_descriptors();
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = actix_web::rt::System::new().block_on(async {
         let stop = Stop::watch()?;
-        let settings = Settings::read(&mut source)?;
-        let listeners = Listeners::bind(&settings.server, &settings.mail)?;
+        let (source, settings) = settings(project)?;
+        let listeners = Listeners::bind(&settings.server, &settings.mail, &PortNames::PROJECT)?;
         let _docker = place.docker_socket().map(|path| docker::listen(&project.id, &path)).transpose()?;
         let opened = stop.before(Database::open_with(&settings.server, project.db_settings())).await;
         let Some(database) = opened else { return Ok(()) };
-        let database = database?;
+        let database = database.map_err(|error| match error.downcast_ref() {
+            Some(EmbeddedError::PortTaken { port, holder }) => {
+                let address = SocketAddr::from(([127, 0, 0, 1], *port));
+                taken(address, PortNames::PROJECT.database, holder.clone())
+            }
+            _ => error,
+        })?;
         let outcome = match stop.before(prepare(project, extent, &source, &settings, &database, progress)).await {
             Some(Ok(urls)) => {
                 let api = format!("http://{}", settings.server.listen);
@@ -68,7 +77,7 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
                     Err(error) => Err(error),
                 }
             }
-            Some(Err(error)) => Err(error),
+            Some(Err(error)) => Err(with_next_step(error)),
             None => Ok(()),
         };
         database.close().await;
@@ -78,7 +87,17 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
     outcome
 }
 
-/// Brings the database to the state that the project's files describe. Yields the server's logins.
+/// An error in a file of the project says how to go on: what was applied stays.
+fn with_next_step(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(MigrateError::Sql { .. }) => {
+            anyhow::anyhow!("{error:#}; correct it and run 'ferrobase start', which goes on from there")
+        }
+        _ => error,
+    }
+}
+
+/// Brings the database to the state that the project's files describe. Returns the server's logins.
 pub async fn prepare(
     project: &Project,
     extent: &Extent,
@@ -106,15 +125,15 @@ pub async fn prepare(
         if project.exposes_new_tables() {
             tracing::info!("new tables in public are open to the API roles (api.auto_expose_new_tables)");
         }
-        // Interrupted in its first start, a project's roles are there already.
+        // After an interrupted first start, the project's roles may exist already.
         let is_first = known.id.is_none();
-        let outset = Outset {
+        let setup = ProjectSetup {
             roles: Some(roles.as_path()).filter(|path| is_first && path.is_file()),
             exposes_new_tables: project.exposes_new_tables(),
             jwt_secret: secret,
             jwt_expiry: Reader::new(source).text_or(&["GOTRUE_JWT_EXP"], "3600").parse().unwrap_or(3600),
         };
-        migrate::project::begin(admin, url, &outset).await.context("supabase/roles.sql")?;
+        migrate::project::begin(admin, url, &setup).await.context("supabase/roles.sql")?;
     }
     let tell = |line: &str| progress.tell(line);
     if project.has_migrations_enabled() {
@@ -138,7 +157,7 @@ pub async fn prepare(
     Ok(urls)
 }
 
-/// A database that another project's files have made is not for this one.
+/// Refuses a database that was made from another project's files.
 fn belongs(project: &Project, known: &migrate::project::Known, files: &[PathBuf]) -> anyhow::Result<()> {
     let dir = project.data_dir();
     let dir = dir.display();
@@ -184,42 +203,28 @@ pub async fn declare_buckets(project: &Project, url: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Uploads what the buckets' folders hold; files that are there already stay as they are.
+/// Uploads the files in the buckets' folders. Existing objects stay unchanged.
 pub async fn fill_buckets(project: &Project, api: &str, keys: &ApiKeys, progress: &Progress) -> anyhow::Result<()> {
-    let http = reqwest::Client::builder().no_proxy().build()?;
+    let store = Client::new(api, keys.service_role())?;
     for bucket in project.buckets() {
-        for (key, path) in bucket.files() {
-            let encoded: Vec<String> = key
-                .split('/')
-                .map(|part| percent_encoding::utf8_percent_encode(part, percent_encoding::NON_ALPHANUMERIC).to_string())
-                .collect();
-            let url = format!("{api}/storage/v1/object/{}/{}", bucket.name, encoded.join("/"));
-            let head = http.head(&url).bearer_auth(keys.service_role()).send().await?;
-            if head.status().is_success() {
+        for (name, path) in bucket.files() {
+            let key = format!("{}/{name}", bucket.name);
+            if store.exists(&key).await? {
                 continue;
             }
-            progress.tell(&format!("Uploading: {} => {}/{key}", path.display(), bucket.name));
-            let body = tokio::fs::read(&path).await.with_context(|| format!("cannot read {}", path.display()))?;
-            let kind = mime_guess::from_path(&path).first_or_octet_stream();
-            let answer = http
-                .post(&url)
-                .bearer_auth(keys.service_role())
-                .header("x-upsert", "true")
-                .header("content-type", kind.as_ref())
-                .body(body)
-                .send()
-                .await?;
-            let status = answer.status();
-            anyhow::ensure!(status.is_success(), "cannot upload {}: {}", path.display(), answer.text().await?);
+            progress.tell(&format!("Uploading: {} => {key}", path.display()));
+            let kept = Kept { overwrites: true, ..Kept::default() };
+            let uploaded = store.upload(&path, &key, &kept).await;
+            uploaded.with_context(|| format!("cannot upload {}", path.display()))?;
         }
     }
     Ok(())
 }
 
-/// In the environment of a server in the background: names the file that the starting command reads.
+/// Environment variable of a background server: the file for progress, which the starting command reads.
 pub const PROGRESS_FILE: &str = "FERROBASE_PROGRESS_FILE";
 
-/// Where the steps of a start are told: standard error, or the file that the starting command reads.
+/// Where the progress of a start is reported: stderr, or the file that the starting command reads.
 pub enum Progress {
     Terminal,
     File(PathBuf),
@@ -232,12 +237,12 @@ impl Progress {
 
     pub fn tell(&self, line: &str) {
         match self {
-            // The marks are for a waiting command.
+            // Marked lines are meant for a waiting command.
             Self::Terminal if line.starts_with('\u{4}') => {}
             Self::Terminal => say(line),
             Self::File(path) => {
                 use std::io::Write;
-                // Whoever waited may have gone, and the server serves all the same.
+                // The waiting command may have ended; the server continues.
                 if let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path) {
                     let _ = writeln!(file, "{line}");
                 }

@@ -1,8 +1,8 @@
-//! `migration squash`: one file in place of all migrations, with the schema that they come to. The history follows.
+//! `migration squash`: replaces all migrations by one file with the resulting schema, and updates the history.
 //!
-//! The schema is that of a copy of the project ([`Copy`]), as `ferrobase test` has it, and written as by `db dump`. What that leaves
-//! out because a fresh project cannot run it as it stands, a migration can: policies and triggers on the platform's tables, event
-//! triggers. Reference: supabase/cli `internal/migration/squash`.
+//! The schema comes from a copy of the project ([`Copy`]), as in `ferrobase test`, and is written as in `db dump`. That leaves
+//! out what a fresh project could not run as it stands; the migration adds it: policies and triggers on the platform's tables,
+//! and event triggers. Reference: supabase/cli `internal/migration/squash`.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub fn squash(project: &Project) -> anyhow::Result<()> {
         shadow.end().await?;
         squashed
     })?;
-    // The new file is whole before the first old one goes.
+    // The new file is complete before the first old one is removed.
     let partial = newest.with_extension("partial");
     std::fs::write(&partial, &schema).with_context(|| format!("cannot write {}", partial.display()))?;
     std::fs::rename(&partial, newest).with_context(|| format!("cannot write {}", newest.display()))?;
@@ -60,8 +60,8 @@ pub fn squash(project: &Project) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The schema as SQL, and whether the migrations have also made buckets or jobs. `declared`: buckets of the configuration.
-async fn schema_of(url: &str, declared: &[String]) -> anyhow::Result<(String, bool)> {
+/// The schema as SQL, and whether the migrations also created buckets or jobs. `declared`: buckets of the configuration.
+pub async fn schema_of(url: &str, declared: &[String]) -> anyhow::Result<(String, bool)> {
     let client = super::target::connect(url).await?;
     let major: i32 = client.query_one("select current_setting('server_version_num')::int / 10000", &[]).await?.get(0);
     let others =

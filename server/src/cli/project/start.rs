@@ -12,15 +12,14 @@ use clap::Args;
 
 use super::running::{FAILED, Place, READY};
 use super::serve::{self, Extent, PROGRESS_FILE};
-use super::{ephemeral, find, open, say, source};
-use crate::app::Settings;
+use super::{ephemeral, find, open, say, settings};
 use crate::embedded_pg;
 use crate::gateway::ApiKeys;
 use crate::project::{Format, Project, Status};
 
 #[derive(Args)]
 pub struct StartArgs {
-    /// Services to leave out; accepted for scripts, everything is one process here
+    /// Services to leave out; accepted for scripts, since everything is one process here
     #[arg(short = 'x', long, value_name = "SERVICES", value_delimiter = ',')]
     exclude: Vec<String>,
     /// Accepted for scripts
@@ -29,22 +28,22 @@ pub struct StartArgs {
     /// Serve in this process until it is stopped, instead of in the background
     #[arg(long)]
     foreground: bool,
-    /// Serve a copy that nobody keeps: on free ports, in a temporary folder, until this command ends
+    /// Serve a temporary copy on free ports until this command ends
     #[arg(long, conflicts_with = "foreground")]
     ephemeral: bool,
-    /// With --ephemeral, what is printed once it is ready: pretty, env, json, yaml or toml
+    /// With --ephemeral, the output format once it is ready: pretty, env, json, yaml or toml
     #[arg(short, long, default_value = "pretty", requires = "ephemeral")]
     output: Format,
-    /// With --ephemeral, end when standard input does, as it does with the program that started this one
+    /// With --ephemeral, end when standard input closes, which happens when the parent process ends
     #[arg(long, requires = "ephemeral")]
     until_eof: bool,
-    /// Answer as Docker does on this socket, so that the Supabase CLI finds the project running
+    /// Provide a Docker API on this socket, so that the Supabase CLI finds the project running
     #[arg(long, value_name = "PATH", conflicts_with_all = ["ephemeral", "foreground"])]
     docker_socket: Option<PathBuf>,
-    /// The server of a copy
+    /// Serve a copy in this folder
     #[arg(long, value_name = "FOLDER", hide = true, requires = "foreground")]
     copy_in: Option<PathBuf>,
-    /// With --copy-in, make what copies are made of
+    /// With --copy-in, make the template of copies
     #[arg(long, hide = true)]
     template: bool,
     /// Apply migrations up to this version only
@@ -60,7 +59,7 @@ pub struct StopArgs {
     /// Delete the project's database and files
     #[arg(long)]
     no_backup: bool,
-    /// Accepted for scripts: keep them, which is what happens anyway
+    /// Accepted for scripts: data is always kept
     #[arg(long, hide = true)]
     backup: bool,
 }
@@ -76,7 +75,7 @@ pub struct StatusArgs {
 }
 
 pub fn start(args: &StartArgs) -> anyhow::Result<()> {
-    // Whoever started the server of a copy has told the warnings.
+    // The command that started a copy's server has printed the warnings.
     let project = if args.copy_in.is_some() { find()? } else { open()? };
     let place = Place::of(&project);
     place.prepare()?;
@@ -106,7 +105,7 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
     print_status(&project, Format::Pretty, &BTreeMap::new())
 }
 
-/// Starts the server in a process of its own and follows what it says until it is ready.
+/// Starts the server in the background and prints its progress until it is ready.
 pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
     let place = Place::of(project);
     place.prepare()?;
@@ -121,13 +120,13 @@ pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
         command.arg("--no-seed");
     }
     let errors = log.try_clone()?;
-    // A group of its own: Ctrl-C in this terminal is not meant for it.
+    // A separate process group, so that Ctrl-C in this terminal does not reach it.
     command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
     let mut server = command.spawn().context("the server cannot be started")?;
     follow(&mut server, &place).map(drop)
 }
 
-/// Tells the steps of a server that starts in `place`, until it is ready. Yields what it says with that.
+/// Prints the progress of the server starting in `place` until it is ready. Returns its final message.
 pub fn follow(server: &mut Child, place: &Place) -> anyhow::Result<String> {
     let mut told = 0;
     loop {
@@ -171,7 +170,7 @@ pub fn stop(args: &StopArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes database and files; what else lies in the folder (caches of functions) stays.
+/// Removes database and files. Other content of the folder, such as caches of functions, stays.
 pub fn delete_data(project: &Project) -> anyhow::Result<()> {
     embedded_pg::delete_cluster(&project.data_dir())?;
     match std::fs::remove_dir_all(project.data_dir().join("storage")) {
@@ -195,7 +194,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
 }
 
 fn print_status(project: &Project, format: Format, names: &BTreeMap<String, String>) -> anyhow::Result<()> {
-    let settings = Settings::read(&mut source(project)?)?;
+    let (_, settings) = settings(project)?;
     let keys = ApiKeys::from_config(&settings.server);
     crate::cli::print_all(&Status::of(project, keys.anon(), keys.service_role()).render(format, names))
 }

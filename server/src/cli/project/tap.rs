@@ -1,24 +1,24 @@
-//! The Test Anything Protocol, version 12, as pgTAP writes it: a plan, and lines of `ok` and `not ok`.
+//! Parses the Test Anything Protocol, version 12, as pgTAP writes it: a plan, and lines of `ok` and `not ok`.
 
 use std::fmt::Write as _;
 
-/// What a test file has printed.
+/// The parsed output of a test file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tap {
     /// From the line `1..n`.
     pub planned: Option<usize>,
-    /// Tests that ran.
+    /// Number of tests that ran.
     pub ran: usize,
-    /// Numbers of those that failed, without the expected ones (`# TODO`).
+    /// Numbers of the failed tests, without those expected to fail (`# TODO`).
     pub failed: Vec<usize>,
-    /// Why nothing was to be tested (`1..0 # SKIP reason`).
+    /// Why everything was skipped (`1..0 # SKIP reason`).
     pub skipped: Option<String>,
     /// Why the file gave up (`Bail out!`).
     pub bailed: Option<String>,
 }
 
 impl Tap {
-    /// Takes one line of output; others than those of the protocol mean nothing.
+    /// Parses one line of output. Lines that are not TAP are ignored.
     pub fn read(&mut self, line: &str) {
         let line = line.trim();
         if let Some(reason) = line.strip_prefix("Bail out!") {
@@ -41,12 +41,12 @@ impl Tap {
         }
     }
 
-    /// Whether the file has run to its end, and all that it planned has passed.
+    /// Whether the file ran to its end and all planned tests passed.
     pub fn passed(&self) -> bool {
         self.problems().is_empty()
     }
 
-    /// Sentences on what is wrong, as a summary has them.
+    /// The problems, in sentences for the summary.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(reason) = &self.bailed {
@@ -67,7 +67,7 @@ impl Tap {
     }
 }
 
-/// What follows `word` where a blank or nothing does.
+/// What follows `word`, if a space or nothing comes next.
 fn after_word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     line.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)).map(str::trim_start)
 }
@@ -80,7 +80,7 @@ fn number(test: &str) -> Option<usize> {
     test.split_whitespace().next()?.parse().ok()
 }
 
-/// What stands after the last `#` that no backslash stands before.
+/// The text after the last `#` that is not escaped by a backslash.
 fn directive(test: &str) -> Option<&str> {
     let at = test.rmatch_indices('#').map(|(at, _)| at).find(|at| !test[..*at].ends_with('\\'))?;
     test.get(at + 1..)
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_judged_as_pg_prove_does() {
+    fn output_is_judged_as_by_pg_prove() {
         for (text, ran, problems) in [
             ("1..2\nok 1 - a\nok 2\n", 2, vec![]),
             ("ok 1\nok 2\n1..2\n", 2, vec![]),

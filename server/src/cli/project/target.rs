@@ -1,18 +1,20 @@
-//! Which database a command means: the project's own, or one by its connection string.
+//! The database that a command works on: the project's own, or one given by its connection string.
+
+use std::sync::OnceLock;
 
 use clap::Args;
 
 use super::open;
 use super::running::Place;
 use crate::config::Source;
-use crate::config::conninfo::Conninfo;
+use crate::config::conninfo::{Conninfo, DatabaseTls};
 use crate::db::{self, Client};
 use crate::embedded_pg;
 use crate::project::Project;
 
 #[derive(Args)]
 pub struct TargetArgs {
-    /// This project's own database, as without it
+    /// This project's own database, the default
     #[arg(long, conflicts_with_all = ["db_url", "linked"])]
     local: bool,
     /// Another database, as postgresql://user:password@host:port/name with special characters percent-encoded
@@ -23,9 +25,12 @@ pub struct TargetArgs {
     linked: bool,
 }
 
-/// A database that a command reads.
+/// An open target database.
 pub struct Target {
+    /// For libpq.
     pub url: String,
+    /// For the driver.
+    pub text: String,
     pub client: Client,
     /// Major version of its server.
     pub major: u32,
@@ -34,28 +39,65 @@ pub struct Target {
 }
 
 impl TargetArgs {
-    /// Connects; from a runtime.
+    /// Connects. Must be called on a runtime.
     pub async fn open(&self) -> anyhow::Result<Target> {
+        let project = if self.is_local() { Some(open()?) } else { None };
+        self.reach(project.as_ref()).await
+    }
+
+    /// Whether the database is the one of this folder's project.
+    pub fn is_local(&self) -> bool {
+        self.db_url.is_none() && !self.linked
+    }
+
+    /// The connection string for the driver, and `local` or `remote` for messages.
+    pub fn text(&self, project: &Project) -> anyhow::Result<(String, &'static str)> {
+        let found = self.find(Some(project))?;
+        Ok((found.text, found.place))
+    }
+
+    fn find(&self, project: Option<&Project>) -> anyhow::Result<Found> {
         anyhow::ensure!(!self.linked, "there is no linked project: name its database by --db-url");
-        let (url, place) = match &self.db_url {
-            Some(url) => (url.clone(), "remote"),
-            None => (logins(&open()?)?.url, "local"),
-        };
+        match (&self.db_url, project) {
+            (Some(url), _) => Ok(Found { url: url.clone(), text: resolved(url)?, place: "remote" }),
+            (None, Some(project)) => {
+                let url = logins(project)?.url;
+                Ok(Found { text: url.clone(), url, place: "local" })
+            }
+            (None, None) => anyhow::bail!("there is no project here: name a database by --db-url"),
+        }
+    }
+
+    /// Connects to the given database, or to the one of `project`. Must be called on a runtime.
+    pub async fn reach(&self, project: Option<&Project>) -> anyhow::Result<Target> {
+        let Found { url, text, place } = self.find(project)?;
         let client = connect(&url).await?;
         let row = client.query_one("select current_setting('server_version_num')::int / 10000", &[]).await?;
-        Ok(Target { url, client, major: u32::try_from(row.get::<_, i32>(0))?, place })
+        Ok(Target { url, text, client, major: u32::try_from(row.get::<_, i32>(0))?, place })
     }
 }
 
+/// Connection strings of a database.
+struct Found {
+    url: String,
+    text: String,
+    place: &'static str,
+}
+
 impl Target {
-    /// Refuses names of schemas that are not there; patterns are left to whoever understands them.
+    /// See [`require_schemas`].
     pub async fn require_schemas(&self, schemas: &[String]) -> anyhow::Result<()> {
-        for schema in schemas.iter().filter(|schema| !schema.contains(['*', '?'])) {
-            let found = self.client.query_opt("select from pg_namespace where nspname = $1", &[schema]).await?;
-            anyhow::ensure!(found.is_some(), "there is no schema named '{schema}' in the database");
-        }
-        Ok(())
+        require_schemas(&self.client, schemas).await
     }
+}
+
+/// Refuses names of schemas that do not exist. Patterns are passed through.
+pub async fn require_schemas(client: &Client, schemas: &[String]) -> anyhow::Result<()> {
+    for schema in schemas.iter().filter(|schema| !schema.contains(['*', '?'])) {
+        let found = client.query_opt("select from pg_namespace where nspname = $1", &[schema]).await?;
+        anyhow::ensure!(found.is_some(), "there is no schema named '{schema}' in the database");
+    }
+    Ok(())
 }
 
 pub async fn connect(url: &str) -> anyhow::Result<Client> {
@@ -63,12 +105,22 @@ pub async fn connect(url: &str) -> anyhow::Result<Client> {
     db::connect_client(&config).await.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))
 }
 
-/// A connection string as libpq reads it, and how the database's certificate is judged.
+/// Parses a connection string with libpq's rules, including how the database's certificate is verified.
 pub fn configuration(url: &str) -> anyhow::Result<tokio_postgres::Config> {
+    Ok(resolved(url)?.parse()?)
+}
+
+/// The connection string for the driver. Sets up the verification of the server's certificate.
+fn resolved(url: &str) -> anyhow::Result<String> {
     let Conninfo { text, tls } = Conninfo::resolve(url, &Source::from_pairs(std::iter::empty::<(String, String)>()))
         .map_err(|error| anyhow::anyhow!("the database cannot be reached by this connection string: {error}"))?;
-    db::install_tls(&tls).map_err(|error| anyhow::anyhow!("the way to the database: {error}"))?;
-    Ok(text.parse()?)
+    // A command may connect to its database more than once.
+    static SETTLED: OnceLock<DatabaseTls> = OnceLock::new();
+    if tls != DatabaseTls::default() && SETTLED.get() != Some(&tls) {
+        db::install_tls(&tls).map_err(|error| anyhow::anyhow!("the way to the database: {error}"))?;
+        let _ = SETTLED.set(tls);
+    }
+    Ok(text)
 }
 
 /// The logins of the project's running database.

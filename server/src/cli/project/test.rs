@@ -1,4 +1,4 @@
-//! `ferrobase test -- COMMAND`: a command, with a fresh copy of the project for as long as it runs.
+//! `ferrobase test -- COMMAND`: runs a command on a fresh copy of the project.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
@@ -15,7 +15,7 @@ use crate::cli::complain;
 use crate::cli::database::block_on;
 use crate::gateway::RESET;
 
-/// What shells answer for a program that is not there, or is none.
+/// The exit code of shells if a program does not exist or cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
@@ -31,20 +31,20 @@ pub struct TestArgs {
 
 #[derive(Subcommand)]
 enum TestAction {
-    /// Take the copy that this is run on back to its seed: database, files, jobs and inbox
+    /// Reset the copy that this command runs on to its seed: database, files, jobs and inbox
     Reset,
     /// Run the pgTAP tests of supabase/tests on the project's running database
     Db(TestDbArgs),
-    /// Make a pgTAP test
+    /// Create a pgTAP test
     New {
         name: String,
-        /// Accepted for scripts: there is no other
+        /// Accepted for scripts: it is the only template
         #[arg(short, long, value_parser = ["pgtap"])]
         template: Option<String>,
     },
 }
 
-/// Asks the server of the environment, which `ferrobase test` has set, for a reset.
+/// Asks the server in the environment, which `ferrobase test` has set, for a reset.
 fn reset() -> anyhow::Result<ExitCode> {
     const HINT: &str =
         "run this command below 'ferrobase test --', or with the environment of 'ferrobase start --ephemeral'";
@@ -63,7 +63,7 @@ fn reset() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Yields the exit code of the command.
+/// Returns the exit code of the command.
 pub fn test(args: TestArgs) -> anyhow::Result<ExitCode> {
     match args.action {
         Some(TestAction::Reset) => return reset(),
@@ -75,10 +75,10 @@ pub fn test(args: TestArgs) -> anyhow::Result<ExitCode> {
     block_on(async {
         // Until then a signal ends this process at once, and the server removes the copy.
         let mut copy = Copy::start(&project).await?;
-        // From here on it ends the command first.
+        // From here on, a signal first ends the command.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
-        // Ctrl-C reaches the command by itself.
+        // The terminal sends Ctrl-C to the command as well.
         let mut interrupt = signal(SignalKind::interrupt())?;
         let (program, arguments) = args.command.split_first().ok_or_else(|| anyhow::anyhow!("a command is missing"))?;
         let mut command = tokio::process::Command::new(program);

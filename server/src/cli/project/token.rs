@@ -1,20 +1,19 @@
-//! `gen bearer-jwt`: a token that the project's APIs take, for a role and a person.
+//! `gen bearer-jwt`: a token for the project's APIs, for a role and a user.
 
 use chrono::{DateTime, Duration, Utc};
 use clap::Args;
 use serde_json::{Map, Value};
 
-use super::{open, source};
-use crate::app::Settings;
+use super::{open, settings};
 use crate::config::parse_go_duration;
 use crate::jwt::sign::SigningKeys;
 
 #[derive(Args)]
 pub struct TokenArgs {
-    /// Role of PostgreSQL, such as anon, authenticated or service_role
+    /// PostgreSQL role, such as anon, authenticated or service_role
     #[arg(long)]
     role: String,
-    /// Id of the person [default: nobody; the token of an authenticated role is then an anonymous person's]
+    /// Id of the user [default: none; with role authenticated the token is then an anonymous user's]
     #[arg(long)]
     sub: Option<String>,
     /// When it expires, as 2030-01-31T12:00:00Z
@@ -23,12 +22,12 @@ pub struct TokenArgs {
     /// How long it is valid, as 45s, 30m or 12h
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = duration)]
     valid_for: Duration,
-    /// Further claims, as a JSON object; they win
+    /// Further claims as a JSON object; they override the others
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
     payload: Map<String, Value>,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = parse_go_duration(text).filter(|nanoseconds| *nanoseconds > 0);
     nanoseconds.map(Duration::nanoseconds).ok_or_else(|| "not of the form 45s, 30m or 12h".to_owned())
 }
@@ -37,9 +36,9 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))
 }
 
-/// Signs with the first key of the project; prints the token.
+/// Prints a token signed with the project's first key.
 pub fn bearer_jwt(args: TokenArgs) -> anyhow::Result<()> {
-    let settings = Settings::read(&mut source(&open()?)?)?;
+    let (_, settings) = settings(&open()?)?;
     let jwt = &settings.auth.jwt;
     let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())
         .map_err(|error| anyhow::anyhow!("the project's signing keys: {error}"))?;
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_follow_the_arguments() {
+    fn claims_are_taken_from_the_arguments() {
         let now = DateTime::from_timestamp(1000, 0).expect("a time");
         let exp = DateTime::from_timestamp(9000, 0);
         let payload = object(r#"{"role":"editor","app":{"x":1}}"#).expect("claims");

@@ -11,15 +11,17 @@ use crate::app;
 use crate::auth::{self, Auth, Delivery};
 use crate::cli::stop::Stop;
 use crate::config::{self, AuthConfig, AuthMode, Reader, Source};
-use crate::db;
+use crate::db::{self, PoolOptions};
 use crate::http::bodies::Bodies;
 use crate::mail::{self, MailConfig, Sender, Smtp};
 use crate::migrate;
 
-/// Brings schema `auth` up to date, then runs until stopped.
+/// Brings schema `auth` up to date, then serves until stopped.
 pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let mut reader = Reader::new(&source);
     let admin_listen = reader.parse::<SocketAddr>(&["FERROBASE_ADMIN_LISTEN"], "an address with a port");
+    // Supabase Auth lets everybody wait.
+    let refuses_under_overload = reader.flag(&["FERROBASE_REFUSE_OVERLOAD"], false);
     let config = AuthConfig::read(&mut reader, AuthMode::DropIn);
     if config.database_url.is_none() {
         reader.problem("DATABASE_URL is not set");
@@ -37,7 +39,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         MailConfig::Inbox(_) | MailConfig::Drop => Arc::new(mail::Drop),
     };
     let (host, port) = (config.host.clone(), config.port);
-    let pool = auth::pool(&url, config.max_pool_size, None, false)?;
+    let options = PoolOptions { size: config.max_pool_size, refuses_under_overload, ..PoolOptions::default() };
+    let pool = auth::pool(&url, options)?;
     let traffic = Traffic::of("auth");
     let admin = match admin_listen {
         Some(address) => {

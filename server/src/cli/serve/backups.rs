@@ -1,27 +1,30 @@
-//! Backups by the schedule of the settings, and the log of changes between them, beside the server's own work and after it in line for the processor.
+//! Scheduled backups and continuous archiving of the WAL, beside the server and at a lower priority.
 //!
-//! One cluster has one server, which holds its lock: so each backup is made once.
+//! Only one server holds a cluster's lock, so each backup is made once.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use tokio::sync::oneshot;
 
 use crate::backup::{
-    self, Backup, BackupConfig, BackupError, Contents, Depot, Files, Follower, LogFiles, LogState, Made, State,
+    self, Backup, BackupConfig, BackupError, BackupStore, Contents, Files, Follower, LogFiles, LogState, Made, Parent,
+    State,
 };
+use crate::cli::backup::{make_dump, make_next};
 use crate::cli::stop::Stop;
+use crate::db;
 
-/// A clock that was set is noticed within this.
+/// How long to sleep at most, so that changes of the system clock are noticed.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// How long after a failure it is tried again, at most.
+/// The longest wait before a failed backup is tried again.
 const RETRY: Duration = Duration::from_secs(10 * 60);
-/// The same of the log of changes, at least.
+/// The shortest wait before failed WAL archiving is tried again.
 const LOG_RETRY: Duration = Duration::from_secs(1);
-/// How often the same trouble is logged.
+/// How often the same error is logged.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
 
 /// What is backed up, and when.
@@ -29,22 +32,29 @@ pub struct Plan {
     pub config: BackupConfig,
     pub contents: Contents,
     pub data_dir: PathBuf,
+    /// The database, if it is external: then dumps are made.
+    pub external: Option<String>,
 }
 
-/// The thread that makes backups; none where there is no schedule.
+/// Key of the advisory lock that lets one instance at a time dump an external database ("ferro" and "b" in ASCII).
+const LOCK: i64 = 0x66_65_72_72_6f_62;
+
+/// The thread that makes backups; `None` without a schedule.
 pub struct Backups(Option<Running>);
 
 struct Running {
     thread: JoinHandle<()>,
-    /// Dropped, it ends the schedule.
+    /// Dropping this ends the schedule.
     until: oneshot::Sender<()>,
 }
 
 impl Backups {
-    /// Begins the schedule, which ends with `stop` at the latest.
+    /// Starts the schedule, which ends with `stop` at the latest.
     pub fn start(plan: Plan, stop: &Stop) -> anyhow::Result<Self> {
-        let (Some(every), Some(depot)) = (plan.config.every, plan.config.to.clone()) else { return Ok(Self(None)) };
-        // Before anything is served that could remove a file.
+        let (Some(every), Some(backup_store)) = (plan.config.every, plan.config.to.clone()) else {
+            return Ok(Self(None));
+        };
+        // Taken before anything is served that could remove a file.
         let files = match (&plan.contents.files, plan.config.log_every) {
             (Files::Folder(root), Some(_)) => Some(LogFiles::hold(root)?),
             _ => None,
@@ -53,7 +63,7 @@ impl Backups {
         let stop = stop.clone();
         let (until, over) = oneshot::channel();
         let work = move || {
-            // On Linux of this thread, and of those that it starts, alone.
+            // On Linux this affects only this thread and those that it starts.
             if cfg!(target_os = "linux") {
                 let _ = rustix::process::nice(10);
             }
@@ -61,8 +71,8 @@ impl Backups {
                 tokio::select! {
                     () = stop.asked() => {}
                     _ = over => {}
-                    () = keep_on(&plan, every, &depot) => {}
-                    () = follow(&plan, &depot, files) => {}
+                    () = keep_on(&plan, every, &backup_store) => {}
+                    () = follow(&plan, &backup_store, files), if plan.external.is_none() => {}
                 }
             });
         };
@@ -70,7 +80,7 @@ impl Backups {
         Ok(Self(Some(Running { thread, until })))
     }
 
-    /// Ends the schedule. A backup that is under way is given up.
+    /// Ends the schedule. A backup in progress is abandoned.
     pub async fn ended(self) {
         if let Some(Running { thread, until }) = self.0 {
             drop(until);
@@ -79,31 +89,35 @@ impl Backups {
     }
 }
 
-async fn keep_on(plan: &Plan, every: Duration, depot: &Depot) {
+async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
     let mut known = None;
     let mut tried = None;
     loop {
-        // What could not be written down counts as well.
+        // Includes a backup whose state file could not be written.
         let made = State::read(&plan.data_dir).made;
         let last = made.as_ref().map(|made| made.made_at).max(known);
-        // A log without an archive that it goes on from is of no use.
+        // Other instances on an external database have data folders of their own.
+        let last = if plan.external.is_some() { last.max(last_in(backup_store).await) } else { last };
+        // Without an archive of its chain, the archived WAL is useless.
         let chain = plan.config.log_every.and_then(|_| LogState::read(&plan.data_dir)).map(|log| log.chain);
         let begins_chain = chain.is_some() && made.and_then(|made| made.chain) != chain && tried != chain;
-        // A time to come, from a clock that was set back, is no reason to wait for it.
+        // A time in the future, left by a clock that was set back, must not delay the next backup.
         let age = last.map(|last| (Utc::now() - last).to_std().unwrap_or(every));
         let wait =
             if begins_chain { Duration::ZERO } else { age.map_or(Duration::ZERO, |age| every.saturating_sub(age)) };
         if !wait.is_zero() {
-            // The log is looked at more often: no point in time is safe before its archive.
+            // With continuous archiving, check more often: no point in time can be restored before the chain's archive exists.
             tokio::time::sleep(wait.min(plan.config.log_every.map_or(LOOK_AGAIN, |every| every.min(LOOK_AGAIN)))).await;
             continue;
         }
-        match backup::make(&plan.contents, depot, &plan.config.recipients).await {
-            Ok(made) => {
+        match make(plan, backup_store, every).await {
+            // Another instance is making it, or has made it.
+            Ok(None) => tokio::time::sleep(LOOK_AGAIN.min(every)).await,
+            Ok(Some(made)) => {
                 known = Some(made.made_at);
                 tried = chain;
                 tracing::info!(archive = made.archive, bytes = made.size, files = made.files, "a backup was made");
-                if let Err(error) = settle(plan, depot, made).await {
+                if let Err(error) = settle(plan, backup_store, made).await {
                     tracing::error!(%error, "the backup was made, but old ones could not be removed");
                 }
             }
@@ -116,22 +130,60 @@ async fn keep_on(plan: &Plan, every: Duration, depot: &Depot) {
     }
 }
 
-/// Writes down what was made, and removes what is too old.
-async fn settle(plan: &Plan, depot: &Depot, made: Made) -> Result<(), BackupError> {
+/// When the last archive in `backup_store` was started, if that can be told.
+async fn last_in(backup_store: &BackupStore) -> Option<DateTime<Utc>> {
+    match backup::archives(backup_store).await {
+        Ok(archives) => archives.first().map(|(begun, _)| *begun),
+        Err(error) => {
+            tracing::warn!(%error, "the place for backups cannot be read at the moment");
+            None
+        }
+    }
+}
+
+/// Makes the backup that is due: a full one, an incremental one or a dump. `None` if another instance is making it, or has just made it.
+async fn make(plan: &Plan, backup_store: &BackupStore, every: Duration) -> anyhow::Result<Option<Made>> {
+    let Plan { config, contents, data_dir, external } = plan;
+    let recipients = &config.recipients;
+    if let Some(url) = external {
+        let (client, connection) = db::connect(&url.parse()?).await?;
+        tokio::spawn(connection);
+        // Held until the connection ends.
+        let row = client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?;
+        if !row.get::<_, bool>(0) {
+            return Ok(None);
+        }
+        // The other instance may have made it between our look at the archives and the lock.
+        let age = last_in(backup_store).await.and_then(|last| (Utc::now() - last).to_std().ok());
+        if age.is_some_and(|age| age < every) {
+            return Ok(None);
+        }
+        return Ok(Some(make_dump(url, contents, backup_store, recipients).await?));
+    }
+    let made = match config.full_every {
+        Some(_) => make_next(contents, backup_store, recipients, data_dir, config.full_every).await?,
+        None => backup::make(contents, backup_store, recipients).await?,
+    };
+    Parent::record(data_dir, &made)?;
+    Ok(Some(made))
+}
+
+/// Records a backup, and removes archives that are too old.
+async fn settle(plan: &Plan, backup_store: &BackupStore, made: Made) -> Result<(), BackupError> {
     if let Files::Elsewhere(place) = &plan.contents.files {
         tracing::info!(place, "the files of objects are not in the backup");
     }
-    let removed = backup::retain(depot, plan.config.keep, &plan.data_dir).await;
+    let removed = backup::retain(backup_store, plan.config.keep, &plan.data_dir).await;
     State::record_made(&plan.data_dir, Backup::new(&made.archive, made.made_at).in_chain(made.chain))?;
     removed.map(drop)
 }
 
-/// Archives the log of changes for as long as the server runs, if the settings say so.
-async fn follow(plan: &Plan, depot: &Depot, mut files: Option<LogFiles>) {
+/// Archives the WAL as long as the server runs, if enabled.
+async fn follow(plan: &Plan, backup_store: &BackupStore, mut files: Option<LogFiles>) {
     let admin_url = &plan.contents.admin_url;
     let Some(every) = plan.config.log_every else {
         LogState::forget(&plan.data_dir);
-        // The database keeps its log for whoever has a slot.
+        // A leftover slot would make the database keep its WAL.
         if let Err(error) = backup::forget_slots(admin_url).await {
             tracing::warn!(%error, "the database may keep its log for an archive that is not written any more");
         }
@@ -139,9 +191,9 @@ async fn follow(plan: &Plan, depot: &Depot, mut files: Option<LogFiles>) {
     };
     let mut told = None;
     loop {
-        let Err(error) = follow_chain(plan, depot, every, &mut files).await;
+        let Err(error) = follow_chain(plan, backup_store, every, &mut files).await;
         let error = error.to_string();
-        // As long as it stays the same it is told now and then.
+        // The same error is logged only from time to time.
         if told.as_ref().is_none_or(|(last, at): &(String, Instant)| *last != error || at.elapsed() > TELL_AGAIN) {
             tracing::error!(error, "the log of changes is not archived at the moment");
             told = Some((error, Instant::now()));
@@ -150,16 +202,16 @@ async fn follow(plan: &Plan, depot: &Depot, mut files: Option<LogFiles>) {
     }
 }
 
-/// Until it fails. The files stay held then, for what is not archived yet must not be removed.
+/// Archives until an error. The files stay held then, because files that are not archived yet must not be removed.
 async fn follow_chain(
     plan: &Plan,
-    depot: &Depot,
+    backup_store: &BackupStore,
     every: Duration,
     files: &mut Option<LogFiles>,
 ) -> Result<Infallible, BackupError> {
-    let mut follower = Follower::start(&plan.contents.admin_url, files, depot).await?;
+    let mut follower = Follower::start(&plan.contents.admin_url, files, backup_store).await?;
     let failed = loop {
-        match step(plan, depot, &mut follower).await {
+        match step(plan, backup_store, &mut follower).await {
             Ok(true) => {}
             Ok(false) => tokio::time::sleep(every.max(follower.pause())).await,
             Err(error) => break error,
@@ -169,9 +221,9 @@ async fn follow_chain(
     Err(failed)
 }
 
-/// Whether there is more to do at once.
-async fn step(plan: &Plan, depot: &Depot, follower: &mut Follower) -> Result<bool, BackupError> {
-    let Some(step) = follower.step(depot, &plan.config.recipients).await? else { return Ok(false) };
+/// Returns whether there is more to archive at once.
+async fn step(plan: &Plan, backup_store: &BackupStore, follower: &mut Follower) -> Result<bool, BackupError> {
+    let Some(step) = follower.step(backup_store, &plan.config.recipients).await? else { return Ok(false) };
     let state = LogState { chain: follower.chain().to_owned(), reached: step.piece.time };
     state.write(&plan.data_dir)?;
     Ok(step.is_behind)

@@ -1,5 +1,4 @@
-//! `serve`: everything together, on the ports of `supabase start`: configuration, database, states, listeners, and a graceful
-//! end.
+//! `serve`: all APIs on the ports of `supabase start`: configuration, database, state, listeners and a graceful shutdown.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,31 +8,32 @@ use actix_web::dev::ServerHandle;
 use anyhow::Context;
 
 use super::backups::{Backups, Plan};
-use super::listen::{DRAIN_SECONDS, bind, until_drained};
-use super::rights::{self, Belongings};
+use super::listen::{DRAIN_SECONDS, PortNames, bind, until_drained};
+use super::rights::{self, WritablePaths};
 use crate::admin::{self, Admin, Census};
 use crate::app::{self, App, Settings};
 use crate::audit::{self, Audit};
 use crate::backup::{self, BackupConfig, Contents};
 use crate::cli::card;
 use crate::cli::stop::Stop;
-use crate::config::{Reader, ServerConfig, Source, SqlSource};
+use crate::config::{CertificateSource, INBOX_TAKES_SMTP, Reader, ServerConfig, Source, SqlSource};
 use crate::db::{self, Pool, PoolOptions, Pulse};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
 use crate::gateway::ApiKeys;
 use crate::http::listen::Listener;
-use crate::jobs::{Jobs, JobsConfig, Outbound};
-use crate::mail::inbox::{self, Inbox};
+use crate::http::tls::{ACME_FOLDER, Tls};
+use crate::jobs::{CALLS_SOCKET, Calls, Jobs, JobsConfig, Outbound};
+use crate::mail::inbox::{self, Inbox, Receiver};
 use crate::mail::outbox::{self, Channel, Outbox};
 use crate::mail::{self, MailConfig, Sender, Smtp};
 use crate::migrate::{self, GivenUrls, MigrateError, PlatformUrls};
-use crate::sms::{Outgoing, Way};
+use crate::sms::{Outgoing, TextTransport};
 
-/// Everything together, at the paths and ports of `supabase start`.
+/// Serves everything at the paths and ports of `supabase start`.
 pub async fn run(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
     let settings = Settings::read(&mut source)?;
     let schedule = backup_config(&source)?;
-    let listeners = Listeners::bind(&settings.server, &settings.mail)?;
+    let listeners = Listeners::bind(&settings.server, &settings.mail, &PortNames::VARIABLES)?;
     let Some(database) = stop.before(Database::open(&settings.server)).await else { return Ok(()) };
     let database = database?;
     let outcome = served(&source, &settings, &database, schedule, listeners, stop).await;
@@ -41,7 +41,7 @@ pub async fn run(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
     outcome
 }
 
-/// From a database that runs to the end of serving.
+/// Everything from the running database to the end of serving.
 async fn served(
     source: &Source,
     settings: &Settings,
@@ -73,42 +73,70 @@ fn backup_plan(config: BackupConfig, source: &Source, settings: &Settings, login
         admin_url: logins.admin_url.clone(),
         files: crate::cli::backup::files(&settings.storage.backend),
         keys: backup::keys::collect(source),
+        summarizes: config.full_every.is_some(),
     };
-    Plan { config, contents, data_dir: settings.server.data_dir.clone() }
+    let external = settings.server.database_url.as_ref().map(|url| url.reveal().to_owned());
+    Plan { config, contents, data_dir: settings.server.data_dir.clone(), external }
 }
 
-/// The ports, taken before anything is started: a taken one is told at once.
+/// The listeners. Bound before anything is started, so that a port in use is reported at once.
 pub struct Listeners {
     api: TcpListener,
+    /// HTTPS, if this server serves it itself.
+    secure: Option<(TcpListener, Tls)>,
     admin: TcpListener,
-    /// Where mail is caught instead of sent.
+    /// The inbox, if mail is caught instead of sent.
     inbox: Option<TcpListener>,
+    /// Where others hand mail over to be caught.
+    smtp: Option<TcpListener>,
+}
+
+/// Where the listeners of a copy are.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports {
+    pub api: u16,
+    pub inbox: u16,
+    /// 0 without one.
+    pub smtp: u16,
 }
 
 impl Listeners {
-    /// On loopback, wherever there is room.
+    /// On free loopback ports.
     pub fn anywhere() -> anyhow::Result<Self> {
         let bind = || TcpListener::bind(("127.0.0.1", 0)).context("cannot listen on 127.0.0.1");
-        Ok(Self { api: bind()?, admin: bind()?, inbox: Some(bind()?) })
+        let smtp = INBOX_TAKES_SMTP.then(bind).transpose()?;
+        Ok(Self { api: bind()?, secure: None, admin: bind()?, inbox: Some(bind()?), smtp })
     }
 
-    /// Of the API and of the inbox.
-    pub fn ports(&self) -> std::io::Result<(u16, u16)> {
-        let inbox = self.inbox.as_ref().map_or(Ok(0), |inbox| inbox.local_addr().map(|address| address.port()))?;
-        Ok((self.api.local_addr()?.port(), inbox))
+    pub fn ports(&self) -> std::io::Result<Ports> {
+        let port = |listener: &Option<TcpListener>| {
+            listener.as_ref().map_or(Ok(0), |listener| listener.local_addr().map(|address| address.port()))
+        };
+        Ok(Ports { api: self.api.local_addr()?.port(), inbox: port(&self.inbox)?, smtp: port(&self.smtp)? })
     }
 
-    pub fn bind(config: &ServerConfig, mail: &MailConfig) -> anyhow::Result<Self> {
+    pub fn bind(config: &ServerConfig, mail: &MailConfig, names: &PortNames) -> anyhow::Result<Self> {
         let has_inbox = matches!(mail, MailConfig::Inbox(_));
+        let smtp = config.inbox_smtp_listen.filter(|_| has_inbox);
+        if smtp.is_some() && !INBOX_TAKES_SMTP {
+            tracing::warn!("this build takes no mail by SMTP (Cargo's feature inbox-smtp)");
+        }
+        let smtp = smtp.filter(|_| INBOX_TAKES_SMTP);
+        let secure = config.tls.as_ref().map(|tls| {
+            let listener = bind(tls.listen, "FERROBASE_TLS_LISTEN")?;
+            anyhow::Ok((listener, Tls::open(tls, &config.data_dir)?))
+        });
         Ok(Self {
-            api: bind(config.listen, "FERROBASE_LISTEN")?,
-            admin: bind(config.admin_listen, "FERROBASE_ADMIN_LISTEN")?,
-            inbox: has_inbox.then(|| bind(config.inbox_listen, "FERROBASE_INBOX_LISTEN")).transpose()?,
+            secure: secure.transpose()?,
+            api: bind(config.listen, names.api)?,
+            admin: bind(config.admin_listen, names.admin)?,
+            inbox: has_inbox.then(|| bind(config.inbox_listen, names.inbox)).transpose()?,
+            smtp: smtp.map(|address| bind(address, names.smtp)).transpose()?,
         })
     }
 }
 
-/// What is left to do needs no rights of root. In development all is left as it is: files of the checkout are read.
+/// Drops root's rights, which the rest does not need. Not in development, where files of the checkout are read.
 fn give_up_rights(settings: &Settings, schedule: &BackupConfig, database: &Database) -> anyhow::Result<()> {
     let config = &settings.server;
     if config.development {
@@ -117,12 +145,16 @@ fn give_up_rights(settings: &Settings, schedule: &BackupConfig, database: &Datab
     let mut folders = vec![settings.storage.backend.folder()];
     let backups = config.data_dir.join(backup::STATE_FOLDER);
     folders.extend(schedule.every.map(|_| backups.as_path()));
+    let acme = config.data_dir.join(ACME_FOLDER);
+    let asks = config.tls.as_ref().is_some_and(|tls| matches!(tls.certificate, CertificateSource::Acme(_)));
+    folders.extend(asks.then_some(acme.as_path()));
     folders.extend(settings.edge.as_ref().map(|edge| edge.cache.as_path()));
-    let belongings = Belongings { data_dir: &config.data_dir, folders: &folders, embedded: database.embedded.as_ref() };
+    let belongings =
+        WritablePaths { data_dir: &config.data_dir, folders: &folders, embedded: database.embedded.as_ref() };
     rights::give_up(config.user.as_deref(), &belongings)
 }
 
-/// Brings the database up to date. Yields the server's logins.
+/// Brings the database up to date. Returns the server's logins.
 async fn prepare(source: &Source, settings: &Settings, database: &Database) -> anyhow::Result<PlatformUrls> {
     let config = &settings.server;
     let given = GivenUrls::read(&Reader::new(source));
@@ -133,41 +165,41 @@ async fn prepare(source: &Source, settings: &Settings, database: &Database) -> a
     }
     if let Some(seed) = source_of(&config.seed, migrate::Source::Demo, migrate::Source::SeedFolder) {
         match migrate::seed(&database.logins.url, &seed).await {
-            // Newer demo data is no reason to keep people from the accounts that they have made meanwhile.
+            // Newer demo data must not lock people out of accounts that they have created.
             Err(error @ MigrateError::ForeignUsers { .. }) => tracing::warn!(%error, "the demo data stays as it is"),
             outcome => drop(outcome?),
         }
     }
-    if !config.listen.ip().is_loopback() && migrate::has_demo_accounts(&database.logins.url).await? {
+    if !config.is_local() && migrate::has_demo_accounts(&database.logins.url).await? {
         anyhow::bail!("the database holds demo accounts, so the server does not listen on {}", config.listen);
     }
     Ok(urls)
 }
 
-/// Says that everything is there.
+/// Announces that the server is ready.
 async fn announce(settings: &Settings, database: &Database, keys: &ApiKeys) {
     let config = &settings.server;
     if !config.development {
         tracing::info!(listen = %config.listen, "serving");
         return;
     }
-    // A card that leaves out the demo accounts is better than none.
+    // A summary without the demo accounts is better than none.
     let has_demo =
         config.seed == SqlSource::Embedded && migrate::has_demo_accounts(&database.logins.url).await.unwrap_or(false);
     let card = card::text(settings, keys, database.embedded.as_ref(), has_demo);
-    // Where nobody can read it, the server serves all the same.
+    // The server continues even if stdout is closed.
     if let Err(error) = crate::cli::print_all(&card) {
         tracing::warn!(%error, "the card cannot be printed");
     }
 }
 
-/// What is there before anybody is served.
+/// What has to be ready before requests are served.
 pub struct Started {
     pub app: App,
     pub listeners: Listeners,
 }
 
-/// Serves until asked to stop; `ready` is called once everybody can be.
+/// Serves until asked to stop; calls `ready` once requests are accepted.
 pub async fn serve(
     source: &Source,
     settings: &Settings,
@@ -178,7 +210,7 @@ pub async fn serve(
     ready: impl AsyncFnOnce(&ApiKeys),
 ) -> anyhow::Result<()> {
     let Started { mut app, listeners } = started;
-    let mail = Mail::start(&settings.mail, &app.texts, urls, listeners.inbox, app.health.pulse())?;
+    let mail = Mail::start(&settings.mail, &app.texts, urls, (listeners.inbox, listeners.smtp), app.health.pulse())?;
     let jobs = Jobs::start(JobsConfig {
         service_url: urls.service_url.clone(),
         owner_url: logins.url.clone(),
@@ -192,9 +224,14 @@ pub async fn serve(
     });
     let (keys, rest) = (app.keys.clone(), app.rest.clone());
     crate::storage::sweep::spawn(app.storage.clone());
-    let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings))?;
+    let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings, source))?;
     let (realtime, draining, drain) = (app.realtime.clone(), app.draining.clone(), settings.server.drain);
-    let server = app::serve(app, vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS)?;
+    let mut served = vec![Listener::Tcp(listeners.api)];
+    served.extend(listeners.secure.as_ref().and_then(|(listener, tls)| Some(tls.listener(listener.try_clone().ok()?))));
+    let server = app::serve(app, served, DRAIN_SECONDS)?;
+    if let Some((_, tls)) = listeners.secure {
+        tls.keep();
+    }
 
     for name in source.unread() {
         tracing::warn!("nothing reads the setting {name}");
@@ -209,7 +246,7 @@ pub async fn serve(
             () = tokio::time::sleep(drain) => {}
             () = urged.urged() => {}
         }
-        // Sockets never end by themselves.
+        // WebSockets never end by themselves.
         realtime.stop();
     };
     // The workers answer from now on.
@@ -222,13 +259,16 @@ pub async fn serve(
         () = stop.urged() => {}
     }
     admin.stop(false).await;
-    // PostgreSQL would go on with what nobody waits for.
+    // PostgreSQL would continue statements whose clients are gone.
     db::cancel_all().await;
     outcome
 }
 
-/// What the admin listener looks at.
-fn admin_of(app: &App, mail: &Mail, settings: &Settings) -> Admin {
+/// The state that the admin listener shows.
+fn admin_of(app: &App, mail: &Mail, settings: &Settings, source: &Source) -> Admin {
+    // Backups of an external database may be its provider's.
+    let has_schedule = Reader::new(source).text(&["FERROBASE_BACKUP_EVERY"]).is_some();
+    let knows_of_backups = settings.server.database_url.is_none() || has_schedule;
     let files = settings.storage.backend.folder().to_owned();
     Admin {
         database: app.health.clone(),
@@ -244,7 +284,7 @@ fn admin_of(app: &App, mail: &Mail, settings: &Settings) -> Admin {
         census: Some(Census::new(mail.pool.clone())),
         folders: vec![("data", settings.server.data_dir.clone()), ("files", files)],
         draining: app.draining.clone(),
-        data_dir: settings.server.database_url.is_none().then(|| settings.server.data_dir.clone()),
+        data_dir: knows_of_backups.then(|| settings.server.data_dir.clone()),
     }
 }
 
@@ -254,25 +294,26 @@ async fn ended(writing: Option<audit::Writing>) {
     }
 }
 
-/// Delivery of the outbox, by mail and by text, and, where mail is caught instead of sent, the inbox that shows it.
+/// Delivery of mails and texts from the outbox, and the inbox if mail is caught instead of sent.
 struct Mail {
-    /// Logs in as `ferrobase_admin`.
+    /// Logs in as `supabase_ferrobase_admin`.
     pool: Pool,
     outbox: Outbox,
     /// Where texts are sent.
     texts: Option<Outbox>,
     inbox: Option<ServerHandle>,
+    receiver: Option<Receiver>,
 }
 
 impl Mail {
     fn start(
         mail: &MailConfig,
-        way: &Way,
+        transport: &TextTransport,
         urls: &PlatformUrls,
-        listener: Option<TcpListener>,
+        (inbox_listener, smtp_listener): (Option<TcpListener>, Option<TcpListener>),
         pulse: &Pulse,
     ) -> anyhow::Result<Self> {
-        // Held for a statement at a time.
+        // Each connection is held for one statement.
         let options = PoolOptions {
             size: 2,
             application_name: "ferrobase mail".to_owned(),
@@ -280,24 +321,28 @@ impl Mail {
             ..PoolOptions::default()
         };
         let pool = Pool::new(&urls.service_url, &options)?;
-        let mut inbox = None;
+        let (mut inbox, mut receiver) = (None, None);
         let sender: Arc<dyn Sender> = match mail {
             MailConfig::Smtp(smtp) => Arc::new(Smtp::new(smtp)?),
             MailConfig::Inbox(from) => {
-                inbox = listener.map(|listener| inbox::spawn(listener, pool.clone())).transpose()?;
+                inbox = inbox_listener.map(|listener| inbox::spawn(listener, pool.clone())).transpose()?;
+                receiver = smtp_listener.map(|listener| Receiver::spawn(listener, pool.clone())).transpose()?;
                 Arc::new(Inbox::new(pool.clone(), from.clone()))
             }
             MailConfig::Drop => Arc::new(mail::Drop),
         };
-        let texts = way.is_served().then(|| {
-            let outgoing = Outgoing::new(pool.clone(), way.clone(), Arc::clone(&sender));
+        let texts = transport.is_served().then(|| {
+            let outgoing = Outgoing::new(pool.clone(), transport.clone(), Arc::clone(&sender));
             outbox::spawn(pool.clone(), urls.service_url.clone(), Arc::new(outgoing), Channel::Sms)
         });
         let outbox = outbox::spawn(pool.clone(), urls.service_url.clone(), sender, Channel::Mail);
-        Ok(Self { pool, outbox, texts, inbox })
+        Ok(Self { pool, outbox, texts, inbox, receiver })
     }
 
     async fn stop(self) {
+        if let Some(receiver) = self.receiver {
+            receiver.stop().await;
+        }
         let texts = async {
             if let Some(texts) = self.texts {
                 texts.stop().await;
@@ -310,10 +355,12 @@ impl Mail {
     }
 }
 
-/// The database: somebody else's by `DATABASE_URL`, or our own.
+/// The database: external (`DATABASE_URL`) or embedded.
 pub struct Database {
     pub logins: Logins,
     embedded: Option<EmbeddedPostgres>,
+    /// Makes the requests of statements, also of migrations.
+    _calls: Option<Calls>,
 }
 
 impl Database {
@@ -321,11 +368,11 @@ impl Database {
         Self::open_with(config, Vec::new()).await
     }
 
-    /// With further settings of PostgreSQL, where that is our own.
+    /// Opens the database; an embedded one gets these extra PostgreSQL settings.
     pub async fn open_with(config: &ServerConfig, settings: Vec<(String, String)>) -> anyhow::Result<Self> {
         if let Some(url) = &config.database_url {
             let url = url.reveal().to_owned();
-            return Ok(Self { logins: Logins { admin_url: url.clone(), url }, embedded: None });
+            return Ok(Self { logins: Logins { admin_url: url.clone(), url }, embedded: None, _calls: None });
         }
         let embedded = EmbeddedPostgres::start(&EmbeddedOptions {
             data_root: config.data_dir.clone(),
@@ -336,7 +383,11 @@ impl Database {
             ..EmbeddedOptions::default()
         })
         .await?;
-        Ok(Self { logins: embedded.logins(), embedded: Some(embedded) })
+        let outbound = Outbound { reaches_private: config.development, api: config.listen };
+        let calls = calls(&embedded, outbound).inspect_err(
+            |error| tracing::warn!(%error, "HTTP requests of statements (extension http) will not be made"),
+        );
+        Ok(Self { logins: embedded.logins(), embedded: Some(embedded), _calls: calls.ok() })
     }
 
     pub async fn close(self) {
@@ -345,17 +396,27 @@ impl Database {
         }
     }
 
-    /// Ends it at once: nobody needs the data.
+    /// Stops it at once, for data that is no longer needed.
     pub async fn discard(self) {
         if let Some(embedded) = self.embedded {
             embedded.discard().await;
         }
     }
 
-    /// Where the cluster lies, if that could not be in its data folder.
+    /// The cluster's location, if it could not be in the data folder.
     pub fn relocated(&self) -> Option<&Path> {
         self.embedded.as_ref().and_then(|embedded| embedded.relocated.as_deref())
     }
+}
+
+/// Listens beside the socket of PostgreSQL, whose user has to reach it.
+fn calls(embedded: &EmbeddedPostgres, outbound: Outbound) -> anyhow::Result<Calls> {
+    let path = embedded.socket_dir.join(CALLS_SOCKET);
+    let calls = Calls::listen(&path, outbound)?;
+    if let Some(account) = embedded.account() {
+        account.own(&path)?;
+    }
+    Ok(calls)
 }
 
 fn source_of(

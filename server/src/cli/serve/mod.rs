@@ -1,4 +1,4 @@
-//! `serve`: everything together, or one API alone as a drop-in.
+//! `serve`: everything together, or one API as a drop-in replacement.
 
 mod auth;
 mod backups;
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-pub use full::{Database, Listeners, Started, serve};
+pub use full::{Database, Listeners, Ports, Started, serve};
+pub use listen::{PortNames, taken};
 
 use crate::cli::stop::Stop;
 use crate::config::{self, Api, Reader, Source};
@@ -22,18 +23,18 @@ use crate::telemetry;
 
 #[derive(Args, Default)]
 pub struct ServeArgs {
-    /// Start one API alone, as a drop-in at '/': 'rest' (PostgREST, configured by PGRST_*), 'auth' (GoTrue, GOTRUE_*),
-    /// 'realtime' (Supabase Realtime, DATABASE_URL and API_JWT_SECRET) or 'storage' (Supabase Storage, by its settings)
+    /// Serve one API at '/', as a drop-in: 'rest' (PostgREST, configured by PGRST_*), 'auth' (GoTrue, GOTRUE_*), 'realtime'
+    /// (Supabase Realtime, DATABASE_URL and API_JWT_SECRET) or 'storage' (Supabase Storage, its settings)
     #[arg(long, value_name = "API")]
     pub(super) only: Option<Api>,
-    /// With '--only rest': PostgREST's own configuration file; the environment wins over it
+    /// With '--only rest': PostgREST's configuration file; the environment overrides it
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
 impl ServeArgs {
-    /// The file to be read as PostgREST's, if there is one. What `--config` names is one too for the REST API alone, unless
-    /// its name says that it is TOML.
+    /// The file to read as PostgREST's configuration, if any. With `--only rest`, the `--config` file is one too, unless its name
+    /// ends in `.toml`.
     pub(super) fn postgrest_file<'a>(&'a self, config: Option<&'a Path>) -> anyhow::Result<Option<&'a Path>> {
         match (&self.file, self.only, config) {
             (Some(file), Some(Api::Rest), None) => Ok(Some(file)),
@@ -45,7 +46,7 @@ impl ServeArgs {
     }
 }
 
-/// Lets this process open as many files as the machine allows: every connection is one.
+/// Raises the limit of open files to the maximum, because every connection needs one.
 pub fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -59,11 +60,11 @@ pub fn raise_descriptors() {
 }
 
 pub fn run(args: ServeArgs, source: Source) -> anyhow::Result<()> {
-    // What is wrong with it is told together with all other problems.
+    // Errors in these settings are reported together with all others.
     let telemetry = telemetry::init("info", &telemetry::Settings::read(&mut Reader::new(&source)));
     raise_descriptors();
     db::slow::set_threshold(config::slow_query(&mut Reader::new(&source)));
-    // TLS for SMTP, hooks and providers; a second installation changes nothing.
+    // TLS for SMTP, hooks and providers. A second installation has no effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = actix_web::rt::System::new().block_on(async {
         let stop = Stop::watch()?;

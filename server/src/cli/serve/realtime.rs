@@ -1,8 +1,7 @@
 //! `serve --only realtime`: a drop-in Supabase Realtime for one project, at `/`.
 //!
-//! `DATABASE_URL` logs in as a role that may become the roles of tokens and may replicate; schema `realtime` is there
-//! already (`ferrobase migrate` makes it). Tokens are verified with `API_JWT_JWKS`, else `API_JWT_SECRET`, else
-//! `JWT_SECRET`.
+//! `DATABASE_URL` must log in as a role that may become the roles of tokens and may replicate. Schema `realtime` must exist
+//! (`ferrobase migrate` creates it). Tokens are verified with `API_JWT_JWKS`, else `API_JWT_SECRET`, else `JWT_SECRET`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::http::listen::Listener;
 use crate::jwt::KeySet;
 use crate::realtime::{Mode, Realtime, RealtimeConfig, Setting};
 
-/// Runs until stopped.
+/// Serves until stopped.
 pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let mut reader = Reader::new(&source);
     let admin_listen = reader.parse::<SocketAddr>(&["FERROBASE_ADMIN_LISTEN"], "an address with a port");
@@ -66,7 +65,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let asked = stop.clone();
     actix_web::rt::spawn(async move {
         asked.asked().await;
-        // Sockets never end by themselves.
+        // WebSockets never end by themselves.
         realtime.stop();
     });
     let outcome = until_stopped(server, stop.clone()).await;

@@ -1,4 +1,4 @@
-//! `serve --only rest`: a drop-in PostgREST at `/`, configured by `PGRST_*` alone.
+//! `serve --only rest`: a drop-in PostgREST at `/`, configured by `PGRST_*` only.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
@@ -12,9 +12,10 @@ use super::listen::{DRAIN_SECONDS, until_stopped};
 use crate::app;
 use crate::cli::stop::Stop;
 use crate::config::rest::RestServer;
-use crate::config::{RestConfig, Source};
+use crate::config::{self, Reader, RestConfig, Source};
 use crate::db::{self, Pool, PoolOptions};
 use crate::http::listen::{Listener, serve};
+use crate::migrate;
 use crate::rest::admin::{self, Admin, MainSocket};
 use crate::rest::live::Live;
 use crate::rest::{COMPATIBLE_VERSION, Rest};
@@ -22,13 +23,18 @@ use crate::rest::{COMPATIBLE_VERSION, Rest};
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Runs until stopped. A database that cannot be reached is waited for; requests get 503 meanwhile.
+/// Serves until stopped. While the database cannot be reached, requests get 503.
 pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let config = RestConfig::load(&source)?;
+    let mut reader = Reader::new(&source);
+    let replica_max_age = config::replica_max_age(&mut reader);
+    let replica = reader.text(&["FERROBASE_READ_REPLICA_URL"]);
+    let replica =
+        reader.finish(replica)?.map(|url| migrate::with_login_of(&url, config.db_uri.reveal())).transpose()?;
     let pool = Pool::new(
         config.db_uri.reveal(),
         &PoolOptions {
-            // For the root document; the schema is read over connections of its own.
+            // For the root document; the schema is loaded over separate connections.
             size: 2,
             acquire_timeout: config.pool.acquisition_timeout,
             application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
@@ -40,7 +46,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     started?;
     let listen = &config.server;
     if listen.reuse_port {
-        // Another process may be answering on the port: none of its requests are taken before they can be answered.
+        // Another process may share the port, so accept no requests before they can be answered.
         tokio::select! {
             () = live.until_loaded() => {}
             () = live.until_given_up() => bail!("the database is gone and automatic recovery is disabled"),
@@ -48,6 +54,10 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         }
     }
     let rest = Rest::new(live.clone(), "", None)?;
+    let rest = match &replica {
+        Some(url) => rest.with_replica(url, replica_max_age)?,
+        None => rest,
+    };
     let (listener, socket) = bind(&listen.host, listen.port, listen.unix_socket.as_ref(), listen.reuse_port)?;
     let server = app::serve_rest(rest.clone(), vec![listener], DRAIN_SECONDS)?;
     let admin = if listen.admin_port.is_some() || listen.admin_unix_socket.is_some() {
@@ -75,7 +85,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A listener on a unix socket (path, mode) or, without one, on host and port; and how to reach it from here.
+/// A listener on a Unix socket (path, mode), or else on host and port; and its local address.
 fn bind(
     host: &str,
     port: u16,
@@ -84,7 +94,7 @@ fn bind(
 ) -> anyhow::Result<(Listener, MainSocket)> {
     if let Some((path, mode)) = socket {
         use std::os::unix::fs::PermissionsExt;
-        // A socket left behind by a process that is gone.
+        // A socket left by a process that has ended.
         let _ = std::fs::remove_file(path);
         let listener = std::os::unix::net::UnixListener::bind(path)
             .with_context(|| format!("cannot listen on {}", path.display()))?;
@@ -101,7 +111,7 @@ fn bind(
     Ok((Listener::Tcp(listener), MainSocket::Tcp(address)))
 }
 
-/// A port that other processes may listen on as well (`SO_REUSEPORT`); the kernel shares the connections out.
+/// Binds with `SO_REUSEPORT`: several processes may listen, and the kernel distributes the connections.
 fn bind_shared(host: &str, port: u16) -> std::io::Result<TcpListener> {
     let mut fault = std::io::Error::other("the host has no address");
     for address in (host, port).to_socket_addrs()? {

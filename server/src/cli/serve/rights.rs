@@ -1,8 +1,8 @@
-//! A server that was started as root goes on as somebody else.
+//! Drops root's rights after startup.
 //!
-//! Ports are bound, settings read and the database is there by then; what is left is written by the account that
-//! PostgreSQL runs as, too, which may signal it. In development nothing is given up: a checkout belongs to whoever works
-//! on it.
+//! By then, ports are bound, settings are read and the database runs. The account is the one that PostgreSQL runs as, which can
+//! also signal it and owns the files written from now on. In development nothing is dropped, because a checkout belongs to its
+//! developer.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -13,20 +13,19 @@ use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 
 use crate::embedded_pg::{Account, EmbeddedPostgres};
 
-/// What the account has to write from now on.
-pub struct Belongings<'a> {
+/// What the account has to be able to write.
+pub struct WritablePaths<'a> {
     /// `FERROBASE_DATA_DIR`.
     pub data_dir: &'a Path,
-    /// Folders of files that the server writes; they may not be there yet.
+    /// Folders of files that the server writes; they may not exist yet.
     pub folders: &'a [&'a Path],
     pub embedded: Option<&'a EmbeddedPostgres>,
 }
 
-/// Makes this process that of an account without rights, for good; says as whom it goes on. `wanted`: `FERROBASE_USER`.
+/// Switches this process permanently to an unprivileged account, and logs which one. `wanted` is `FERROBASE_USER`.
 ///
-/// Without a wanted account, one that could not reach its folders is not taken: the server goes on as root then, and says
-/// so.
-pub fn give_up(wanted: Option<&str>, belongings: &Belongings<'_>) -> anyhow::Result<()> {
+/// If no account is wanted and the default one could not reach its folders, the server stays root and says so.
+pub fn give_up(wanted: Option<&str>, belongings: &WritablePaths<'_>) -> anyhow::Result<()> {
     if !Uid::effective().is_root() {
         return Ok(());
     }
@@ -46,7 +45,7 @@ pub fn give_up(wanted: Option<&str>, belongings: &Belongings<'_>) -> anyhow::Res
         return keep(belongings);
     }
     let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
-    // In this order: without the rights of root the groups could not be left any more.
+    // Groups first: without root's rights they could not be changed any more.
     setgroups(&[gid])
         .and_then(|()| setgid(gid))
         .and_then(|()| setuid(uid))
@@ -55,7 +54,7 @@ pub fn give_up(wanted: Option<&str>, belongings: &Belongings<'_>) -> anyhow::Res
     Ok(())
 }
 
-fn account(wanted: Option<&str>, belongings: &Belongings<'_>) -> anyhow::Result<Account> {
+fn account(wanted: Option<&str>, belongings: &WritablePaths<'_>) -> anyhow::Result<Account> {
     let of_database = belongings.embedded.and_then(EmbeddedPostgres::account);
     let Some(name) = wanted else {
         if let Some(account) = of_database {
@@ -74,8 +73,8 @@ fn account(wanted: Option<&str>, belongings: &Belongings<'_>) -> anyhow::Result<
     Ok(account)
 }
 
-/// Gives the account what it has to write, where it can be reached.
-fn hand_over(account: &Account, belongings: &Belongings<'_>) -> anyhow::Result<()> {
+/// Gives the account ownership of what it has to write, if it can reach it.
+fn hand_over(account: &Account, belongings: &WritablePaths<'_>) -> anyhow::Result<()> {
     for folder in belongings.folders {
         let made = std::fs::create_dir_all(folder);
         made.with_context(|| format!("cannot create {}", folder.display()))?;
@@ -84,7 +83,7 @@ fn hand_over(account: &Account, belongings: &Belongings<'_>) -> anyhow::Result<(
             let known = std::fs::metadata(above).with_context(|| format!("cannot enter {}", above.display()))?;
             anyhow::ensure!(may_enter(&known, account), "'{}' may not enter {}", account.name, above.display());
         }
-        // A folder that is the account's already holds nothing of root's.
+        // A folder that already belongs to the account contains nothing of root's.
         if owner(&folder)? != account.uid {
             own_all(&folder, account)?;
         }
@@ -95,8 +94,9 @@ fn hand_over(account: &Account, belongings: &Belongings<'_>) -> anyhow::Result<(
     Ok(())
 }
 
-/// What root writes among the account's files is found and handed over by the next start that gives up its rights.
-fn keep(belongings: &Belongings<'_>) -> anyhow::Result<()> {
+/// Makes root the owner of the folders again, so that the next start that drops root's rights also changes the owner of what root
+/// writes in them.
+fn keep(belongings: &WritablePaths<'_>) -> anyhow::Result<()> {
     for folder in belongings.folders {
         if folder.exists() && owner(folder)? != 0 {
             std::os::unix::fs::chown(folder, Some(0), None)
@@ -110,7 +110,7 @@ fn owner(path: &Path) -> anyhow::Result<u32> {
     Ok(std::fs::symlink_metadata(path).with_context(|| format!("cannot look at {}", path.display()))?.uid())
 }
 
-/// Whether the account may go through a directory; of its groups the first counts alone, because it is left no other.
+/// Whether the account may enter a directory. Only its primary group counts, because it keeps no other.
 fn may_enter(directory: &Metadata, account: &Account) -> bool {
     let shift = match () {
         () if directory.uid() == account.uid => 6,
@@ -120,7 +120,7 @@ fn may_enter(directory: &Metadata, account: &Account) -> bool {
     directory.mode() >> shift & 1 == 1
 }
 
-/// A folder with all that is in it; links are handed over, never followed.
+/// Changes the owner of a folder and everything in it. Symbolic links are changed but not followed.
 fn own_all(folder: &Path, account: &Account) -> anyhow::Result<()> {
     let mut waiting = vec![folder.to_owned()];
     while let Some(path) = waiting.pop() {
@@ -130,7 +130,7 @@ fn own_all(folder: &Path, account: &Account) -> anyhow::Result<()> {
                 waiting.push(entry?.path());
             }
         }
-        // The folder itself comes first of all here, but a walk that breaks off must be seen by the next start.
+        // The folder itself is changed last, so that the next start notices an interrupted walk.
         if path != folder {
             account.own(&path)?;
         }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_enter_is_said_by_the_first_that_fits() {
+    fn the_first_matching_permission_class_decides() {
         let folder = tempfile::tempdir().expect("a folder");
         let us = std::fs::metadata(folder.path()).expect("a folder");
         let account = |uid: u32, gid: u32| Account { name: String::new(), uid, gid };

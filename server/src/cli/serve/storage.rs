@@ -1,7 +1,7 @@
-//! `serve --only storage`: a drop-in Supabase Storage for one project, at `/`, by its settings.
+//! `serve --only storage`: a drop-in Supabase Storage for one project at `/`, with its settings.
 //!
-//! `DATABASE_URL` (with `DATABASE_POOL_URL` for requests) logs in as a role that may become the roles of tokens; schema
-//! `storage` is there already (Supabase's own, or what `ferrobase migrate` makes). Tokens are verified with `JWT_JWKS` and
+//! `DATABASE_URL` (with `DATABASE_POOL_URL` for requests) must log in as a role that may become the roles of tokens. Schema
+//! `storage` must exist: Supabase's own, or the one that `ferrobase migrate` creates. Tokens are verified with `JWT_JWKS` and
 //! `AUTH_JWT_SECRET`.
 
 use std::net::SocketAddr;
@@ -24,10 +24,13 @@ use crate::jwt::KeySet;
 use crate::jwt::bearer::Bearer;
 use crate::storage::{Mode, Storage, StorageConfig, sweep};
 
-/// What resumable uploads are remembered in, beside Supabase's tables.
-const OWN_TABLES: &str = include_str!("../../../../sql/platform/61_storage_work.sql");
+/// Tables for resumable uploads, in addition to Supabase's.
+const OWN_TABLES: [&str; 2] = [
+    include_str!("../../../../sql/platform/05_bookkeeping.sql"),
+    include_str!("../../../../sql/platform/61_storage_work.sql"),
+];
 
-/// Runs until stopped.
+/// Serves until stopped.
 pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let mut reader = Reader::new(&source);
     let admin_listen = reader.parse::<SocketAddr>(&["FERROBASE_ADMIN_LISTEN"], "an address with a port");
@@ -36,6 +39,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let host = reader.text_or(&["SERVER_HOST", "HOST"], "0.0.0.0");
     let port: u16 = reader.parse_or(&["SERVER_PORT", "PORT"], "a port", 5000);
     let size = reader.parse_or(&["DATABASE_MAX_CONNECTIONS"], "a number of connections", 20);
+    // Supabase Storage lets everybody wait.
+    let refuses_under_overload = reader.flag(&["FERROBASE_REFUSE_OVERLOAD"], false);
     let owner_url = reader.text(&["DATABASE_URL"]);
     let request_url = reader.text(&["DATABASE_POOL_URL", "DATABASE_URL"]);
     if request_url.is_none() {
@@ -60,7 +65,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         let Some(prepared) = stop.before(prepare(&url)).await else { return Ok(()) };
         prepared?;
     }
-    let pool = Pool::new(&request_url, &PoolOptions { size, ..PoolOptions::default() })?;
+    let pool = Pool::new(&request_url, &PoolOptions { size, refuses_under_overload, ..PoolOptions::default() })?;
     let mut storage = Storage::new(&config, pool.clone(), Bearer::new(Arc::new(keys)), &secret)?;
     if let Some(key) = anon_key {
         storage = storage.with_anon_key(&key);
@@ -85,7 +90,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     outcome
 }
 
-/// The secret's key beside those of the set.
+/// The keys of the set, plus the secret.
 fn key_set(secret: &str, jwks: Option<&str>) -> anyhow::Result<KeySet> {
     let Some(jwks) = jwks else { return KeySet::parse(secret.as_bytes()).context("AUTH_JWT_SECRET") };
     let mut set: Value = serde_json::from_str(jwks).context("JWT_JWKS")?;
@@ -94,16 +99,19 @@ fn key_set(secret: &str, jwks: Option<&str>) -> anyhow::Result<KeySet> {
     KeySet::parse(set.to_string().as_bytes()).context("JWT_JWKS")
 }
 
-/// Makes the tables of our own where they are not there.
+/// Creates our own tables if they are missing.
 async fn prepare(url: &str) -> anyhow::Result<()> {
     let client = db::connect_client(&url.parse()?).await.context("the database")?;
     let found =
-        "select to_regclass('storage.objects') is not null, to_regclass('ferrobase.resumable_parts') is not null";
+        "select to_regclass('storage.objects') is not null, to_regclass('_supavisor.resumable_parts') is not null";
     let found = client.query_one(found, &[]).await?;
     anyhow::ensure!(found.get::<_, bool>(0), "the database has no schema storage: run 'ferrobase migrate' on it first");
     if !found.get::<_, bool>(1) {
-        let schema = "create schema if not exists ferrobase; grant usage on schema ferrobase to service_role;";
-        client.batch_execute(&format!("begin; {schema} {OWN_TABLES}; commit")).await.context("schema ferrobase")?;
+        let [bookkeeping, tables] = OWN_TABLES;
+        let schemas =
+            "create schema if not exists ferrobase; grant usage on schema ferrobase, _supavisor to service_role;";
+        let all = format!("begin; {bookkeeping} {schemas} {tables}; commit");
+        client.batch_execute(&all).await.context("the tables of uploads")?;
     }
     Ok(())
 }

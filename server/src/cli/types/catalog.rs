@@ -1,4 +1,4 @@
-//! What the generator needs to know of a database.
+//! The parts of a database's catalog that the type generator needs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,9 +20,9 @@ pub struct Relation {
     pub schema: String,
     pub name: String,
     pub kind: Kind,
-    /// A view that takes inserts and updates.
+    /// A view that accepts inserts and updates.
     pub is_updatable_view: bool,
-    /// A view that takes inserts, by triggers and rules too.
+    /// A view that accepts inserts, including through triggers and rules.
     pub takes_inserts: bool,
     pub takes_updates: bool,
     pub columns: Vec<Column>,
@@ -45,7 +45,7 @@ impl Kind {
 #[derive(Debug)]
 pub struct Column {
     pub name: String,
-    /// As in `pg_type.typname`; a domain is its base type.
+    /// As in `pg_type.typname`; a domain counts as its base type.
     pub type_name: String,
     pub type_schema: String,
     pub is_nullable: bool,
@@ -67,9 +67,9 @@ pub struct Type {
     pub oid: Oid,
     pub schema: String,
     pub name: String,
-    /// As PostgreSQL prints it, without a schema where the search path finds it.
+    /// As PostgreSQL prints it, without the schema if it is on the search path.
     pub format: String,
-    /// The relation whose row type it is; 0 for none.
+    /// The relation whose row type it is; 0 if none.
     pub relation: Oid,
     pub labels: Vec<String>,
     pub attributes: Vec<(String, Oid)>,
@@ -83,10 +83,10 @@ pub struct Function {
     pub arguments_text: String,
     pub result_text: String,
     pub returns: Oid,
-    /// The relation whose rows it returns; 0 for none.
+    /// The relation whose rows it returns; 0 if none.
     pub returns_relation: Oid,
     pub returns_set: bool,
-    /// The planner's estimate for a set.
+    /// The planner's row estimate.
     pub rows: f64,
     /// In name order.
     pub arguments: Vec<Argument>,
@@ -107,7 +107,7 @@ impl Argument {
     }
 }
 
-/// A foreign key as seen from the referencing relation, followed through views on both sides.
+/// A foreign key seen from the referencing relation, followed through views on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relationship {
     pub schema: String,
@@ -121,18 +121,21 @@ pub struct Relationship {
     pub referenced_columns: Vec<String>,
 }
 
-/// What is asked for.
+/// What to generate.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub schemas: Vec<String>,
     pub form: Form,
-    /// Also what views show of keys that tables of other schemas have, as the REST API knows it.
+    /// Also relationships that views show of tables in other schemas, as the REST API sees them.
     pub has_all_relationships: bool,
+    /// Whether the types tell which relationships are one to one. Clients of PostgREST 9 and older do not know of it.
+    pub tells_one_to_one: bool,
 }
 
 #[derive(Debug)]
 pub struct Catalog {
     pub form: Form,
+    pub tells_one_to_one: bool,
     /// The wanted schemas that exist, in name order.
     pub schemas: Vec<String>,
     pub relations: Vec<Relation>,
@@ -144,11 +147,12 @@ pub struct Catalog {
 
 impl Catalog {
     pub async fn load(client: &Client, wanted: &Wanted) -> Result<Self, Error> {
-        let Wanted { schemas: wanted, form, has_all_relationships } = wanted;
+        let Wanted { schemas: wanted, form, has_all_relationships, tells_one_to_one } = wanted;
         let mut relationships = relationships(client, wanted).await?;
         if !has_all_relationships {
+            let through = form.passes_through(wanted);
             let shown: HashSet<(String, String, String)> = client
-                .query(include_str!("view_keys.sql"), &[&wanted])
+                .query(include_str!("view_keys.sql"), &[&wanted, &through, &(*form == Form::Cli)])
                 .await?
                 .iter()
                 .map(|row| (row.get(0), row.get(1), row.get(2)))
@@ -167,8 +171,9 @@ impl Catalog {
         schemas.sort_by(|a, b| by_name(a, b));
         Ok(Self {
             form: *form,
+            tells_one_to_one: *tells_one_to_one,
             relations: relations(client, wanted, *form).await?,
-            types: types(client).await?,
+            types: types(client, *form).await?,
             functions: functions(client, wanted).await?,
             schemas,
             relationships,
@@ -178,7 +183,7 @@ impl Catalog {
 
 async fn relations(client: &Client, wanted: &[String], form: Form) -> Result<Vec<Relation>, Error> {
     let not_null = match form {
-        Form::PostgresMeta => HashSet::new(),
+        Form::PostgresMeta | Form::PostgresMeta098 => HashSet::new(),
         Form::Cli => not_null::view_columns(client).await?,
     };
     let mut relations: HashMap<Oid, Relation> = HashMap::new();
@@ -199,10 +204,10 @@ async fn relations(client: &Client, wanted: &[String], form: Form) -> Result<Vec
             takes_updates: row.get(15),
             columns: Vec::new(),
         });
-        // A relation without columns has one row without one.
+        // A relation without columns still has one row, with null.
         let Some(name) = row.get::<_, Option<String>>(5) else { continue };
-        let (is_new, is_view) = (form == Form::Cli, relation.kind.is_view());
-        let is_proven = is_new && is_view && (not_null.contains(&(oid, row.get(11))) || row.get(17));
+        let is_view_of_cli = form == Form::Cli && relation.kind.is_view();
+        let is_proven = is_view_of_cli && (not_null.contains(&(oid, row.get(11))) || row.get(17));
         relation.columns.push(Column {
             name,
             type_name: row.get(6),
@@ -215,7 +220,7 @@ async fn relations(client: &Client, wanted: &[String], form: Form) -> Result<Vec
                 "d" => Identity::ByDefault,
                 _ => Identity::No,
             },
-            is_updatable: row.get(10) || is_new && row.get(16),
+            is_updatable: row.get(10) || form.is_of_typegen() && row.get(16),
         });
     }
     let mut relations: Vec<Relation> = relations.into_values().collect();
@@ -226,8 +231,8 @@ async fn relations(client: &Client, wanted: &[String], form: Form) -> Result<Vec
     Ok(relations)
 }
 
-async fn types(client: &Client) -> Result<Vec<Type>, Error> {
-    let rows = client.query(include_str!("types.sql"), &[]).await?;
+async fn types(client: &Client, form: Form) -> Result<Vec<Type>, Error> {
+    let rows = client.query(include_str!("types.sql"), &[&form.is_of_typegen()]).await?;
     Ok(rows
         .iter()
         .map(|row| Type {
@@ -319,10 +324,13 @@ async fn relationships(client: &Client, wanted: &[String]) -> Result<Vec<Relatio
             })
         })
         .collect();
+    // Lists of columns are sorted as their JSON text is.
+    let list = |columns: &[String]| serde_json::Value::from(columns).to_string();
     found.sort_by(|a, b| {
         by_name(&a.constraint, &b.constraint)
             .then_with(|| by_name(&a.referenced_relation, &b.referenced_relation))
-            .then_with(|| by_name(&a.referenced_columns.join(","), &b.referenced_columns.join(",")))
+            .then_with(|| by_name(&list(&a.referenced_columns), &list(&b.referenced_columns)))
+            .then_with(|| by_name(&list(&a.columns), &list(&b.columns)))
     });
     Ok(found)
 }

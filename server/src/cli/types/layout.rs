@@ -1,6 +1,6 @@
-//! Lays out TypeScript types as prettier does with 80 columns and no semicolons.
+//! Formats TypeScript types as prettier does, with 80 columns and no semicolons.
 
-/// Columns of a line.
+/// Line width in columns.
 const WIDTH: usize = 80;
 
 /// A type expression.
@@ -19,14 +19,14 @@ pub enum Ts {
     Generic(&'static str, Vec<Ts>),
 }
 
-/// Prettier keeps an object open when it was written open, else closes it where it fits.
+/// Prettier keeps an object expanded if it was written expanded, and otherwise collapses it if it fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Open,
     Fitting,
 }
 
-/// `name: type`, `name?: type`, or a line of its own.
+/// `name: type`, `name?: type`, or a raw line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// As printed, with quotes and question mark.
@@ -60,7 +60,7 @@ impl Ts {
         Self::Object(members, Shape::Open)
     }
 
-    /// An object on one line if that fits.
+    /// An object on one line if it fits.
     pub fn fitting(members: Vec<Member>) -> Self {
         Self::Object(members, Shape::Fitting)
     }
@@ -69,7 +69,7 @@ impl Ts {
         Self::Array(Box::new(element))
     }
 
-    /// A union of the alternatives, unions among them spread; a single one stands for itself.
+    /// A union of the alternatives, with nested unions flattened; a single alternative stays as it is.
     pub fn union(alternatives: Vec<Self>) -> Self {
         let mut spread: Vec<Self> = alternatives
             .into_iter()
@@ -84,7 +84,7 @@ impl Ts {
         }
     }
 
-    /// On one line, unless something in it has to be open.
+    /// The type on one line, or `None` if part of it must be expanded.
     fn flat(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -115,7 +115,7 @@ impl Ts {
         }
     }
 
-    /// Laid out from column `column` of a line whose statement is indented by `indent`.
+    /// Formats from column `column` of a line whose statement is indented by `indent`.
     fn layout(&self, indent: usize, column: usize) -> String {
         if let Some(flat) = self.flat()
             && column + flat.chars().count() <= WIDTH
@@ -164,7 +164,7 @@ impl Ts {
     }
 }
 
-/// An object that is not on one line.
+/// An expanded object.
 fn object(members: &[Member], indent: usize) -> String {
     let inner = indent + 2;
     let members: Vec<String> = members.iter().map(|member| self::member(member, inner)).collect();
@@ -189,9 +189,9 @@ fn spaces(count: usize) -> String {
     " ".repeat(count)
 }
 
-/// A property name, in quotes only where it needs them.
+/// A property name, quoted only if necessary.
 pub fn property(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     if name.chars().all(plain) && name.starts_with(|c: char| !c.is_ascii_digit()) {
         name.to_owned()
     } else {
@@ -199,7 +199,7 @@ pub fn property(name: &str) -> String {
     }
 }
 
-/// A string literal: double quotes unless single ones spare escapes.
+/// A string literal: double quotes, unless single quotes need fewer escapes.
 pub fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     if text.matches('"').count() > text.matches('\'').count() {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_on_its_line_and_what_does_not_is_opened() {
+    fn types_that_fit_stay_on_one_line_and_others_are_expanded() {
         let short =
             Ts::fitting(vec![Member::new("Args", Ts::text("never")), Member::new("Returns", Ts::text("number"))]);
         assert_eq!(line("f", short.clone()), "          f: { Args: never; Returns: number }\n");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_object_or_null_stays_together() {
+    fn an_expanded_object_or_null_stays_together() {
         let object = Ts::open(vec![Member::new("a-b", Ts::text("number"))]);
         assert_eq!(
             line("x", Ts::union(vec![object, Ts::text("null")])),
@@ -254,5 +254,6 @@ mod tests {
         assert_eq!(quoted("it's"), "\"it's\"");
         assert_eq!(quoted("say \"x\""), "'say \"x\"'");
         assert_eq!(property("0a"), "\"0a\"");
+        assert_eq!(property("größe"), "größe");
     }
 }

@@ -1,7 +1,7 @@
-//! Which columns of views can hold no null, by what their queries are.
+//! Finds the columns of views that cannot be null, from the views' queries.
 //!
-//! A column is not null if it shows, unchanged, a column that is not null of something that no outer join fills up with nulls:
-//! a table, another view, a subquery, a common table expression. Set operations and grouping sets are not looked through.
+//! A column is not null if it passes through, unchanged, a not-null column of a table, another view, a subquery or a common table
+//! expression that is not on the nullable side of an outer join. Set operations and grouping sets count as nullable.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,16 +12,16 @@ use crate::schema_cache::introspect::node_tree::Tokens;
 
 type Oid = u32;
 
-/// A column by its relation and its number there.
+/// A column: its relation and its number.
 type Place = (Oid, i16);
 
-/// Queries within queries; what is deeper is called nullable.
+/// Nesting limit of queries. Deeper columns count as nullable.
 const DEEPEST: usize = 100;
 
-/// Nodes within nodes of one query's text, which a stack of 2 MB has to hold.
+/// Nesting limit of nodes in a query's text, so that the parser fits on a stack of 2 MB.
 const DEEPEST_NODE: usize = 500;
 
-/// Kinds of entries of a range table, as PostgreSQL numbers them.
+/// Kinds of range table entries, by PostgreSQL's numbers.
 const RELATION: &str = "0";
 const SUBQUERY: &str = "1";
 const JOIN: &str = "2";
@@ -33,7 +33,7 @@ const INNER: &str = "0";
 const LEFT: &str = "1";
 const RIGHT: &str = "3";
 
-/// Of all views of the database.
+/// The not-null columns of all views of the database.
 pub async fn view_columns(client: &Client) -> Result<HashSet<Place>, Error> {
     let columns = client.query(include_str!("not_null.sql"), &[]).await?;
     let rules = client
@@ -50,7 +50,7 @@ pub async fn view_columns(client: &Client) -> Result<HashSet<Place>, Error> {
     Ok(of(&rules, tables))
 }
 
-/// The places of `tables` are not null; yields those of the views with these rules.
+/// The not-null columns of the views with these rules, given those of the tables.
 fn of(rules: &HashMap<Oid, &str>, tables: HashSet<Place>) -> HashSet<Place> {
     let trees = rules.iter().filter_map(|(view, rule)| Some((*view, Node::parse(rule)?))).collect();
     let mut search = Search { trees, tables, known: HashMap::new() };
@@ -58,7 +58,7 @@ fn of(rules: &HashMap<Oid, &str>, tables: HashSet<Place>) -> HashSet<Place> {
     views.into_iter().flat_map(|view| search.of_view(view).into_iter().map(move |column| (view, column))).collect()
 }
 
-/// PostgreSQL's text of a parsed query.
+/// A node of PostgreSQL's text form of a parsed query.
 #[derive(Debug)]
 enum Node<'a> {
     Word(&'a str),
@@ -86,9 +86,9 @@ impl<'a> Node<'a> {
                     if field == "}" {
                         return Some(Self::Object { kind, fields });
                     }
-                    // Whatever follows a field is its value; a column's name may look like a field.
+                    // The token after a field is always its value, because a column's name may look like a field.
                     fields.push((field, Self::read(tokens, depth + 1)?));
-                    // The bytes of a constant are several words.
+                    // The bytes of a constant are several tokens.
                     while tokens.peek().is_some_and(|next| *next != "}" && !next.starts_with(':')) {
                         Self::read(tokens, depth + 1)?;
                     }
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
         if let Some(known) = self.known.get(&view) {
             return known.clone();
         }
-        // A view that leads back to itself proves nothing.
+        // A view that refers back to itself proves nothing.
         self.known.insert(view, HashSet::new());
         let Some(tree) = self.trees.remove(&view) else { return HashSet::new() };
         let mut found = HashSet::new();
@@ -166,7 +166,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Whether an expression of the innermost of these queries is never null.
+    /// Whether an expression of the innermost query is never null.
     fn holds(&mut self, expression: &Node<'a>, within: &[&Node<'a>]) -> bool {
         let Some(query) = within.last() else { return false };
         if within.len() > DEEPEST || !expression.is("VAR") || expression.word(":varlevelsup") != "0" {
@@ -217,7 +217,7 @@ fn can_be_followed(query: &Node<'_>) -> bool {
     query.is("QUERY") && query.word(":setOperations") == "<>" && query.list(":groupingSets").is_empty()
 }
 
-/// Entries of the range table whose columns an outer join may fill up with nulls.
+/// Range table entries on the nullable side of an outer join.
 fn filled_up(query: &Node<'_>) -> HashSet<usize> {
     fn walk(node: &Node<'_>, is_filled_up: bool, found: &mut HashSet<usize>) {
         if node.is("FROMEXPR") {
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_no_rule_proves_nothing() {
+    fn invalid_rule_text_proves_nothing() {
         for rule in ["", "(", "}", "({QUERY", "({QUERY :targetList (", "<>", "({QUERY :a b})"] {
             assert!(of(&HashMap::from([(1, rule)]), HashSet::new()).is_empty(), "{rule}");
         }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn views_over_each_other_in_a_circle_end() {
+    fn cyclic_views_terminate() {
         let over = |relation: u32| {
             format!(
                 "({{QUERY :setOperations <> :cteList <> :rtable ({{RANGETBLENTRY :rtekind 0 :relid {relation}}}) \

@@ -1,4 +1,4 @@
--- Columns of all relations that hold no null, by the column or by its domain.
+-- Columns of all relations that cannot be null, because of the column or of its domain.
 select a.attrelid, a.attnum
 from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p', 'f')

@@ -1,17 +1,37 @@
-//! The order of names in generated files: JavaScript's `localeCompare`, which the generator of Supabase sorts by.
+//! The order of names in generated files: JavaScript's `localeCompare`, which Supabase's generator sorts by.
 
 use std::cmp::Ordering;
 
-/// Punctuation before digits before letters; letter case only decides between names that are equal without it,
-/// lower case first.
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// Punctuation before digits before letters. Accents decide only between names that are otherwise equal, and case only after them, lower
+/// case first.
 pub fn by_name(a: &str, b: &str) -> Ordering {
-    let primary = a.chars().map(weight).cmp(b.chars().map(weight));
+    let ((letters, accents), (other_letters, other_accents)) = (self::letters(a), self::letters(b));
+    let primary = letters.iter().map(|c| weight(*c)).cmp(other_letters.iter().map(|c| weight(*c)));
     primary
-        .then_with(|| a.chars().map(char::is_uppercase).cmp(b.chars().map(char::is_uppercase)))
+        .then_with(|| accents.cmp(&other_accents))
+        .then_with(|| letters.iter().map(|c| c.is_uppercase()).cmp(other_letters.iter().map(|c| c.is_uppercase())))
         .then_with(|| a.cmp(b))
 }
 
-/// Group, place in the group.
+/// The letters of a name, and the accents of each.
+fn letters(name: &str) -> (Vec<char>, Vec<String>) {
+    let (mut letters, mut accents): (Vec<char>, Vec<String>) = (Vec::new(), Vec::new());
+    for c in name.nfd() {
+        match accents.last_mut() {
+            Some(of_last) if is_combining_mark(c) => of_last.push(c),
+            _ => {
+                letters.push(c);
+                accents.push(String::new());
+            }
+        }
+    }
+    (letters, accents)
+}
+
+/// Group, and position within the group.
 fn weight(c: char) -> (u8, u32) {
     /// ASCII punctuation in the order of the Unicode root collation.
     const PUNCTUATION: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
@@ -28,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_as_locale_compare_puts_them() {
+    fn names_are_sorted_as_by_locale_compare() {
         // Node: ["user-id", …].sort((a, b) => a.localeCompare(b))
         let mut names = ["users", "user_id", "User", "user", "user2", "user-id", "usera", "a b", "a_b", "$x", "Z", "a"];
         names.sort_by(|a, b| by_name(a, b));
@@ -36,5 +56,12 @@ mod tests {
             names,
             ["$x", "a", "a b", "a_b", "user", "User", "user_id", "user-id", "user2", "usera", "users", "Z"]
         );
+    }
+
+    #[test]
+    fn accents_decide_between_names_that_are_otherwise_equal() {
+        let mut names = ["äb", "zebra", "éa", "Äpfel", "apfelz", "eb", "äpfel", "ä_b", "Ea", "apfel", "a_b", "ea"];
+        names.sort_by(|a, b| by_name(a, b));
+        assert_eq!(names, ["a_b", "ä_b", "äb", "apfel", "äpfel", "Äpfel", "apfelz", "ea", "Ea", "éa", "eb", "zebra"]);
     }
 }

@@ -8,5 +8,6 @@ select t.oid, n.nspname, t.typname, pg_catalog.format_type(t.oid, null) as forma
 from pg_catalog.pg_type t
 join pg_catalog.pg_namespace n on n.oid = t.typnamespace
 left join pg_catalog.pg_class c on c.oid = t.typrelid
-where t.typrelid = 0 or c.relkind in ('c', 'r', 'v', 'm', 'p')
+-- $1: also the row types of foreign tables.
+where t.typrelid = 0 or c.relkind in ('c', 'r', 'v', 'm', 'p') or c.relkind = 'f' and $1
 order by t.oid

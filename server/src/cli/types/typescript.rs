@@ -1,7 +1,8 @@
-//! From the catalog to the text of `types/database.ts`.
+//! Generates the text of `types/database.ts` from the catalog.
 //!
-//! Reference: supabase/postgres-meta `src/server/templates/typescript.ts`, with one-to-one relationships detected; for
-//! [`Form::Cli`] what the Supabase CLI 3.1 prints, formatted with 80 columns and no semicolons.
+//! Reference: `@supabase/postgrest-typegen` 0.2 as postgres-meta 0.99 calls it, with one-to-one relationships detected.
+//! [`Form::PostgresMeta098`] follows `src/server/templates/typescript.ts` of postgres-meta up to 0.98, and [`Form::Cli`] the output of
+//! the Supabase CLI 3.1. All are formatted with 80 columns and no semicolons.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,10 +25,9 @@ const JSON: &str = "export type Json =
 /// OIDs of json, jsonb and text: an unnamed argument of one of these takes the whole request body.
 const WHOLE_BODY_TYPES: [u32; 3] = [114, 3802, 25];
 
-/// The whole file.
+/// Generates the whole file.
 pub fn generate(catalog: &Catalog, postgrest_version: &str) -> String {
     let generator = Generator::new(catalog);
-    let is_new = catalog.form == Form::Cli;
     let internal = Member {
         comments: vec![
             "Allows to automatically instantiate createClient with right options",
@@ -38,19 +38,25 @@ pub fn generate(catalog: &Catalog, postgrest_version: &str) -> String {
             Ts::open(vec![Member::new("PostgrestVersion", Ts::literal(postgrest_version))]),
         )
     };
-    let members = (!is_new)
+    let members = (catalog.form != Form::Cli)
         .then_some(internal)
         .into_iter()
         .chain(catalog.schemas.iter().map(|schema| Member::new(schema, generator.schema(schema))));
     let body: String = members.map(|m| member(&m, 2)).collect();
-    let helpers = if is_new { new_helpers(&catalog.schemas) } else { HELPERS.to_owned() };
+    let helpers = match catalog.form {
+        Form::PostgresMeta098 => HELPERS.to_owned(),
+        Form::PostgresMeta => newer_helpers("public"),
+        Form::Cli => {
+            let default = catalog.schemas.iter().find(|schema| *schema == "public").or(catalog.schemas.first());
+            newer_helpers(default.map_or("public", String::as_str))
+        }
+    };
     format!("{JSON}\nexport type Database = {{\n{body}}}\n\n{helpers}\n{}", generator.constants())
 }
 
-/// The same with the parentheses of the newer formatter, and with the first schema as the default where `public` is not asked for.
-fn new_helpers(schemas: &[String]) -> String {
-    let default = schemas.iter().find(|schema| *schema == "public").or(schemas.first());
-    let default = format!("[Extract<keyof Database, {}>]", quoted(default.map_or("public", String::as_str)));
+/// The same with the parentheses of the newer formatter, and with this schema as the default.
+fn newer_helpers(schema: &str) -> String {
+    let default = format!("[Extract<keyof Database, {}>]", quoted(schema));
     let lines = HELPERS.replace("[Extract<keyof Database, \"public\">]", &default);
     let lines = lines.lines().map(|line| match line.split_once("Name extends ") {
         Some((name, condition)) if condition.ends_with(" extends {") => format!("{name}Name extends ({condition}"),
@@ -66,7 +72,7 @@ struct Generator<'a> {
     relations: HashMap<u32, &'a Relation>,
 }
 
-/// A function with the arguments that a caller gives.
+/// A function with its input arguments.
 struct Callable<'a> {
     function: &'a Function,
     inputs: Vec<&'a Argument>,
@@ -100,15 +106,16 @@ impl<'a> Generator<'a> {
         let names: Vec<Ts> = computed.iter().map(|(name, _)| Ts::literal(name)).collect();
         let fields = computed.into_iter().map(|(name, value)| Member::new(name, nullable(value, true)));
         let mut members = vec![Member::new("Row", Ts::open(row.into_iter().chain(fields).collect()))];
-        if self.is_new() {
+        if self.has_computed_fields() {
             let names = if names.is_empty() { Ts::text("never") } else { Ts::union(names) };
             members.push(Member::new("ComputedFields", names));
         }
         if relation.kind.is_view() {
             let columns = || relation.columns.iter().map(|c| self.view_input(&relation.schema, c)).collect();
-            let (inserts, updates) = match self.catalog.form {
-                Form::PostgresMeta => (relation.is_updatable_view, relation.is_updatable_view),
-                Form::Cli => (relation.takes_inserts, relation.takes_updates),
+            let (inserts, updates) = if self.is_of_typegen() {
+                (relation.takes_inserts, relation.takes_updates)
+            } else {
+                (relation.is_updatable_view, relation.is_updatable_view)
             };
             if inserts {
                 members.push(Member::new("Insert", Ts::open(columns())));
@@ -128,7 +135,11 @@ impl<'a> Generator<'a> {
         Ts::open(members)
     }
 
-    fn is_new(&self) -> bool {
+    fn is_of_typegen(&self) -> bool {
+        self.catalog.form.is_of_typegen()
+    }
+
+    fn has_computed_fields(&self) -> bool {
         self.catalog.form == Form::Cli
     }
 
@@ -136,15 +147,21 @@ impl<'a> Generator<'a> {
         relation.columns.iter().map(|c| Member::new(&c.name, self.column_type(&relation.schema, c))).collect()
     }
 
-    /// The functions that compute a field of this row, and what they return.
+    /// The functions that compute a field of this row, and their result types.
     fn computed(&self, relation: &Relation) -> Vec<(&'a str, Ts)> {
         let mut found: Vec<(&'a str, Ts)> = Vec::new();
         for callable in self.callables(&relation.schema) {
             let function = callable.function;
+            let row = match callable.inputs.as_slice() {
+                [only] => self.row_type(only.type_oid).map(|row| row.relation),
+                _ => None,
+            };
+            let is_called_alike = || function.arguments_text == relation.name;
             let is_of_row = match self.catalog.form {
-                Form::PostgresMeta => function.arguments_text == relation.name,
+                Form::PostgresMeta098 => is_called_alike(),
+                Form::PostgresMeta => row.map_or_else(is_called_alike, |row| row == relation.oid),
                 Form::Cli => {
-                    matches!(callable.inputs.as_slice(), [only] if self.row_type(only.type_oid).is_some_and(|t| t.relation == relation.oid))
+                    row == Some(relation.oid)
                         && !relation.columns.iter().any(|column| column.name == function.name)
                         && !found.iter().any(|(name, _)| *name == function.name)
                 }
@@ -158,19 +175,19 @@ impl<'a> Generator<'a> {
 
     fn column_type(&self, schema: &str, column: &Column) -> Ts {
         let ts = self.plain_column_type(schema, column);
-        if self.is_new() && !column.is_nullable && ts == Ts::text("Json") {
+        if self.is_of_typegen() && !column.is_nullable && ts == Ts::text("Json") {
             return Ts::text("NonNullable<Json>");
         }
         nullable(ts, column.is_nullable)
     }
 
-    /// Types of one name are told apart by the schema of the column's own, or of its relation.
+    /// Among types of the same name, one in the column's own schema or in its relation's schema is preferred.
     fn plain_column_type(&self, schema: &str, column: &Column) -> Ts {
-        self.named_type(if self.is_new() { &column.type_schema } else { schema }, &column.type_name)
+        self.named_type(if self.is_of_typegen() { &column.type_schema } else { schema }, &column.type_name)
     }
 
     fn table_input(&self, schema: &str, column: &Column, all_optional: bool) -> Member {
-        if column.identity == Identity::Always || self.is_new() && column.is_generated {
+        if column.identity == Identity::Always || self.is_of_typegen() && column.is_generated {
             return Member::optional(&column.name, Ts::text("never"));
         }
         let may_be_left_out =
@@ -194,13 +211,15 @@ impl<'a> Generator<'a> {
         };
         let list = |names: &[String]| Ts::Tuple(names.iter().map(|name| Ts::literal(name)).collect());
         let items = self.catalog.relationships.iter().filter(own).map(|r| {
-            Ts::open(vec![
-                Member::new("foreignKeyName", Ts::literal(&r.constraint)),
-                Member::new("columns", list(&r.columns)),
-                Member::new("isOneToOne", Ts::text(r.is_one_to_one.to_string())),
-                Member::new("referencedRelation", Ts::literal(&r.referenced_relation)),
-                Member::new("referencedColumns", list(&r.referenced_columns)),
-            ])
+            let one_to_one = Member::new("isOneToOne", Ts::text(r.is_one_to_one.to_string()));
+            let members = [
+                Some(Member::new("foreignKeyName", Ts::literal(&r.constraint))),
+                Some(Member::new("columns", list(&r.columns))),
+                Some(one_to_one).filter(|_| self.catalog.tells_one_to_one),
+                Some(Member::new("referencedRelation", Ts::literal(&r.referenced_relation))),
+                Some(Member::new("referencedColumns", list(&r.referenced_columns))),
+            ];
+            Ts::open(members.into_iter().flatten().collect())
         });
         Ts::Tuple(items.collect())
     }
@@ -282,7 +301,7 @@ impl<'a> Generator<'a> {
     fn signature(&self, callable: &Callable<'_>, overloads: &[Callable<'_>]) -> Ts {
         let Callable { function, inputs } = callable;
         let arguments = if inputs.is_empty() {
-            Ts::text(if self.is_new() { "Record<PropertyKey, never>" } else { "never" })
+            Ts::text(if self.is_of_typegen() { "Record<PropertyKey, never>" } else { "never" })
         } else {
             let argument = |a: &&Argument| {
                 let value = self.argument_type(function, a);
@@ -300,7 +319,8 @@ impl<'a> Generator<'a> {
         };
         let target = self.returned_relation(function);
         let many_rows = function.returns_set && function.rows > 1.0;
-        let as_list = function.returns_set && (many_rows || target.is_none()) && !(self.is_new() && is_refused);
+        let as_list =
+            function.returns_set && (many_rows || target.is_none()) && !(self.has_computed_fields() && is_refused);
         let mut members = vec![
             Member::new("Args", arguments),
             Member::new("Returns", if as_list { Ts::array(returned) } else { returned }),
@@ -316,13 +336,13 @@ impl<'a> Generator<'a> {
         };
         let group = if relation.kind.is_view() { "Views" } else { "Tables" };
         let path = format!("Database[{}][\"{group}\"][{}]", quoted(&relation.schema), quoted(&relation.name));
-        if !self.is_new() || argument.name.is_empty() || plain != Ts::text(format!("{path}[\"Row\"]")) {
+        if !self.has_computed_fields() || argument.name.is_empty() || plain != Ts::text(format!("{path}[\"Row\"]")) {
             return plain;
         }
         Ts::Generic("Omit", vec![plain, Ts::text(format!("{path}[\"ComputedFields\"]"))])
     }
 
-    /// What postgrest-js needs to select within the rows that a function returns.
+    /// The options that postgrest-js needs to select within the rows that a function returns.
     fn set_options(&self, function: &Function, target: Option<&str>, many_rows: bool) -> Option<Ts> {
         let target = target?;
         let source = match function.arguments.as_slice() {
@@ -372,12 +392,12 @@ impl<'a> Generator<'a> {
         self.types.get(&oid).copied().filter(|t| t.relation != 0)
     }
 
-    /// A function of one unnamed row that returns no row computes a field and cannot be called by itself.
+    /// A function with one unnamed row argument that does not return a row computes a field and cannot be called directly.
     fn unusable_row_function(&self, Callable { function, inputs }: &Callable<'_>) -> Option<String> {
         let [only] = inputs.as_slice() else { return None };
         let unusable = only.name.is_empty()
             && self.row_type(only.type_oid).is_some()
-            && (self.is_new() || self.returned_relation(function).is_none());
+            && (self.has_computed_fields() || self.returned_relation(function).is_none());
         unusable.then(|| {
             format!(
                 "the function {}.{} with parameter or with a single unnamed json/jsonb parameter, but no matches were \
@@ -387,7 +407,7 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// Overloads between which a request cannot choose.
+    /// An error for overloads that a request cannot tell apart.
     fn conflict(&self, Callable { function, inputs }: &Callable<'_>, overloads: &[Callable<'_>]) -> Option<String> {
         let full_name = format!("{}.{}", function.schema, function.name);
         let type_name = |oid: u32| self.types.get(&oid).map_or("unknown", |t| t.name.as_str());
@@ -422,11 +442,11 @@ impl<'a> Generator<'a> {
     }
 
     fn type_of(&self, schema: &str, oid: u32) -> Ts {
-        let named = |t: &&Type| self.named_type(if self.is_new() { &t.schema } else { schema }, &t.name);
+        let named = |t: &&Type| self.named_type(if self.is_of_typegen() { &t.schema } else { schema }, &t.name);
         self.types.get(&oid).map_or_else(|| Ts::text("unknown"), named)
     }
 
-    /// The TypeScript type for a type name as in `pg_type`, looked up from `schema`.
+    /// The TypeScript type for a `pg_type` name, resolved from `schema`.
     fn named_type(&self, schema: &str, name: &str) -> Ts {
         let plain = match name {
             "bool" => "boolean",
@@ -457,13 +477,23 @@ impl<'a> Generator<'a> {
             let shown = is_shown(&t.schema);
             return Ts::text(if shown { path(&t.schema, "CompositeTypes", name) } else { "unknown".to_owned() });
         }
-        for (kind, group) in [(Kind::Table, "Tables"), (Kind::View, "Views")] {
-            let relations = self.catalog.relations.iter().filter(|r| r.name == name && r.kind == kind);
-            if let Some(relation) = prefer(schema, relations) {
-                return Ts::text(format!("{}[\"Row\"]", path(&relation.schema, group, name)));
-            }
+        let relation = self.relation_named(schema, name);
+        let group = |kind: Kind| if kind.is_view() { "Views" } else { "Tables" };
+        relation.map_or_else(
+            || Ts::text("unknown"),
+            |r| Ts::text(format!("{}[\"Row\"]", path(&r.schema, group(r.kind), name))),
+        )
+    }
+
+    /// The relation of this name whose row a value holds: typegen looks for one of any kind in `schema` first, its forerunner for a
+    /// table in any schema before a view.
+    fn relation_named(&self, schema: &str, name: &str) -> Option<&'a Relation> {
+        let of_kind = |kind: Kind| self.catalog.relations.iter().filter(move |r| r.name == name && r.kind == kind);
+        if self.is_of_typegen() {
+            let kinds = [Kind::Table, Kind::ForeignTable, Kind::View, Kind::MaterializedView];
+            return prefer(schema, kinds.into_iter().flat_map(of_kind));
         }
-        Ts::text("unknown")
+        [Kind::Table, Kind::View].into_iter().find_map(|kind| prefer(schema, of_kind(kind)))
     }
 }
 
@@ -483,7 +513,7 @@ impl InSchema for Relation {
     }
 }
 
-/// The one in `schema`, else the first.
+/// The candidate in `schema`, or else the first.
 fn prefer<'a, T: InSchema>(schema: &str, candidates: impl Iterator<Item = &'a T>) -> Option<&'a T> {
     let candidates: Vec<&T> = candidates.collect();
     candidates.iter().find(|c| c.schema() == schema).or_else(|| candidates.first()).copied()
@@ -498,7 +528,7 @@ fn nullable(ts: Ts, is_nullable: bool) -> Ts {
     if !is_nullable || ts == Ts::text("unknown") { ts } else { Ts::union(vec![ts, Ts::text("null")]) }
 }
 
-/// A group without members says so in a way that indexing it yields nothing.
+/// An empty group gets a type whose indexing yields nothing.
 fn or_none(members: Vec<Member>) -> Ts {
     if members.is_empty() {
         return Ts::open(vec![Member {
@@ -510,10 +540,10 @@ fn or_none(members: Vec<Member>) -> Ts {
     Ts::open(members)
 }
 
-/// `name: ["a", "b"],` at its place in `Constants`, one label a line where they do not fit.
+/// `name: ["a", "b"],` in `Constants`, one label per line if they do not fit.
 fn constant(enumeration: &Type) -> String {
     let list = Ts::Tuple(enumeration.labels.iter().map(|label| Ts::literal(label)).collect());
-    // The comma after the list belongs to the line.
+    // The trailing comma counts towards the line width.
     let key = property(&enumeration.name);
     let flat = enumeration.labels.iter().map(|label| quoted(label)).collect::<Vec<_>>().join(", ");
     if 6 + key.chars().count() + 2 + flat.chars().count() + 3 <= 80 {

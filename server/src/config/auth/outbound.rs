@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_opens_itself_and_nothing_else() {
+    fn an_entry_allows_only_itself() {
         let allow =
             read("keycloak.internal:8443, https://10.0.0.7:8080,[fd00::1]:8443,auth.lan,10.20.0.0/16,fd12::/64")
                 .expect("entries");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn without_entries_nothing_is_open_and_a_whole_family_only_by_its_name() {
+    fn without_entries_nothing_is_allowed_and_whole_families_only_by_name() {
         let address = |text: &str| text.parse::<IpAddr>().expect("address");
         let (none, v4) = (read("").expect("none"), read("0.0.0.0/0").expect("all of one family"));
         assert!(!none.has_address(address("10.0.0.1")) && !none.has_origin_of(&Url::parse("https://a").expect("url")));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_a_problem() {
+    fn invalid_entries_are_problems() {
         for bad in [
             "10.0.0.0/33",
             "10.0.0.1/8",

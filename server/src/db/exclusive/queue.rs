@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::Held;
 use super::waiters::{Asker, Holder, Waiters};
+use crate::db::overload::{Overload, Queue, Typical, Verdict};
 
 /// The most requests that may wait as one role. Roles share the queue.
 const MOST_WAITING: usize = 10_000;
@@ -28,8 +29,12 @@ pub struct State<C> {
     waiting: usize,
     long: LongHolds,
     timeout: Duration,
-    /// A moving average of how long connections are held, in seconds.
-    typical_hold: f64,
+    /// How long connections are held.
+    typical_hold: Typical,
+    /// The same of quick requests and of others.
+    class_holds: [Typical; 2],
+    /// Of quick requests and of others, where lasting overload is refused.
+    overload: Option<[Overload; 2]>,
 }
 
 /// Limits on connections held by requests that are not known to be quick. Such requests never hold all connections, and one
@@ -119,7 +124,22 @@ impl<C> State<C> {
             is_stuck: false,
         };
         let lanes = (0..lanes).map(|_| lane()).collect();
-        Self { size, lanes, waiting: 0, long: LongHolds::of(size), timeout, typical_hold: 0.0 }
+        Self {
+            size,
+            lanes,
+            waiting: 0,
+            long: LongHolds::of(size),
+            timeout,
+            typical_hold: Typical::default(),
+            class_holds: Default::default(),
+            overload: None,
+        }
+    }
+
+    /// The same, refusing requests while there is lasting overload if so told.
+    pub fn refusing(mut self, refuses: bool) -> Self {
+        self.overload = refuses.then(Default::default);
+        self
     }
 
     /// The number of waiting requests.
@@ -146,7 +166,7 @@ impl<C> State<C> {
         idle + self.size.saturating_sub(self.open())
     }
 
-    /// Claims a connection for a request of `lane` that has already waited for `waited`. After the patience it may open more than its
+    /// Claims a connection for a request of `lane` that has already waited for `waited`. After the wait it may open more than its
     /// lane's share or take an idle connection of another lane. If nothing is free, it keeps its place in the queue.
     pub fn claim(&mut self, lane: usize, asker: &Asker<'_>, waited: Option<Duration>) -> Claim<C> {
         if (asker.is_quick || self.long.may_begin(asker.client))
@@ -155,7 +175,7 @@ impl<C> State<C> {
             self.long.begin(asker.holder());
             return Claim::Granted(connection);
         }
-        if waited.is_some() || self.is_full(asker.role) {
+        if waited.is_some() || self.is_full(asker.role) || self.is_overloaded(asker) {
             return Claim::Full;
         }
         let (to, ticket) = oneshot::channel();
@@ -202,10 +222,40 @@ impl<C> State<C> {
             return false;
         }
         let ahead = self.ahead_of(role);
-        let seconds = ahead as f64 * self.typical_hold / self.size.max(1) as f64;
+        let seconds = ahead as f64 * self.typical_hold.get().as_secs_f64() / self.size.max(1) as f64;
         self.waiting >= MOST_WAITING_OF_ALL
             || ahead >= MOST_WAITING
             || (ahead >= self.size * WAITING_ANYWAY && seconds > 2.0 * self.timeout.as_secs_f64())
+    }
+
+    /// Whether another such request is refused because of lasting overload.
+    fn is_overloaded(&mut self, asker: &Asker<'_>) -> bool {
+        let Some(overload) = &mut self.overload else { return false };
+        let in_lanes =
+            |count: &dyn Fn(&Waiters) -> usize| -> usize { self.lanes.iter().map(|lane| count(&lane.waiters)).sum() };
+        let (class, now) = (usize::from(asker.is_quick), Instant::now());
+        let oldest = self.lanes.iter().filter_map(|lane| lane.waiters.oldest_of_class(asker.is_quick)).min();
+        let queue = Queue {
+            size: self.size,
+            waiting: in_lanes(&|waiters| waiters.of_class(asker.is_quick)),
+            own: in_lanes(&|waiters| waiters.of_client(asker)),
+            wait: oldest.map_or(Duration::ZERO, |since| now.duration_since(since)),
+            hold: self.class_holds[class].get(),
+            still: self.class_holds[class].still(now),
+        };
+        match overload[class].judge(queue, now) {
+            Verdict::Queue => false,
+            Verdict::Refuse => true,
+            Verdict::RefuseAll => {
+                tracing::warn!(
+                    waiting = queue.waiting,
+                    "requests come faster than the database serves them; some are refused"
+                );
+                self.lanes.iter_mut().for_each(|lane| lane.waiters.keep_first_of_each(asker.is_quick));
+                self.forget_gone();
+                true
+            }
+        }
     }
 
     /// How many requests would be served before another one as `role`. Roles take turns, so in each lane that is its own role's
@@ -225,8 +275,10 @@ impl<C> State<C> {
         self.long.end(holder);
     }
 
-    pub fn note_hold(&mut self, held_for: Duration) {
-        self.typical_hold += (held_for.as_secs_f64() - self.typical_hold) / 16.0;
+    pub fn note_hold(&mut self, holder: Holder, held_for: Duration) {
+        let now = Instant::now();
+        self.typical_hold.note(held_for, now);
+        self.class_holds[usize::from(holder.is_quick)].note(held_for, now);
     }
 
     /// The request that a connection of `lane` serves next: one of its own lane, unless another lane has waited much longer.
@@ -239,7 +291,7 @@ impl<C> State<C> {
         let from = match (own, other) {
             (None, None) => return None,
             (Some(_), None) => lane,
-            // A request that has not waited out its patience will look for idle connections of all lanes when it has.
+            // A request that has not waited long enough will look for idle connections of all lanes when it has.
             (None, Some((other, n))) if self.has_been_patient(n, other.elapsed()) => n,
             (None, Some(_)) => return None,
             (Some(own), Some((other, n))) => {
@@ -329,8 +381,9 @@ impl<C> State<C> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::waiters::LONG_WAIT;
+    use super::super::waiters;
     use super::*;
+    use crate::db::overload::{LASTING, LONG_WAIT};
 
     fn state(size: usize, lanes: usize) -> State<u32> {
         State::new(size, lanes, Duration::from_secs(10))
@@ -372,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_without_its_share_takes_what_is_idle_elsewhere_at_once() {
+    fn a_lane_below_its_share_takes_idle_connections_of_others_at_once() {
         let mut state = state(2, 2);
         for _ in 0..2 {
             state.claim(0, &as_role(""), Some(LANE_WAIT.1));
@@ -430,9 +483,50 @@ mod tests {
         assert!(tickets.iter().all(|claim| matches!(claim, Claim::Wait(_))));
         assert!(matches!(state.claim(0, &as_role(""), None), Claim::Wait(_)), "holds are short so far");
         for _ in 0..100 {
-            state.note_hold(Duration::from_secs(5));
+            state.note_hold(as_role("").holder(), Duration::from_secs(5));
         }
         assert!(matches!(state.claim(0, &as_role(""), None), Claim::Full));
+    }
+
+    #[test]
+    fn a_flood_that_lasts_is_refused_but_quick_requests_and_other_clients_are_not() {
+        let mut state = state(2, 1).refusing(true);
+        let quick = |number: u8| Asker { role: "r", client: client(number), is_quick: true };
+        let refused = |claim: &Claim<u32>| matches!(claim, Claim::Full);
+        for _ in 0..2 {
+            assert_eq!(granted(state.claim(0, &quick(1), None)), Some(None));
+        }
+        let mut flood: Vec<Claim<u32>> = (0..100).map(|_| state.claim(0, &quick(1), None)).collect();
+        assert!(!flood.iter().any(refused), "a burst waits");
+        let mut slow = state.claim(0, &long(1), None);
+        let mut other = state.claim(0, &quick(2), None);
+        let serve = |state: &mut State<u32>| state.note_hold(quick(1).holder(), Duration::ZERO);
+        std::thread::sleep(LONG_WAIT);
+        serve(&mut state);
+        flood.push(state.claim(0, &quick(1), None));
+        assert!(!flood.iter().any(refused), "not yet");
+        std::thread::sleep(LASTING);
+        flood.push(state.claim(0, &quick(1), None));
+        assert!(!flood.iter().any(refused), "the queue does not move");
+        serve(&mut state);
+        flood.push(state.claim(0, &quick(1), None));
+        std::thread::sleep(LASTING);
+        serve(&mut state);
+        assert!(refused(&state.claim(0, &quick(1), None)));
+        // The first of each client stay, and the slow ones.
+        assert!(!is_served(&mut flood[0]) && !is_served(&mut other) && !is_served(&mut slow));
+        assert!(flood[1..].iter_mut().all(is_served), "they are told");
+        assert_eq!(state.waiting(), 3);
+        assert!(refused(&state.claim(0, &quick(1), None)) && refused(&state.claim(0, &quick(3), None)));
+        drop(state.next_waiter(0));
+        assert!(refused(&state.claim(0, &quick(2), None)) && !refused(&state.claim(0, &quick(3), None)));
+        let mut state = self::state(2, 1);
+        let flood: Vec<Claim<u32>> = (0..100).map(|_| state.claim(0, &quick(1), None)).collect();
+        std::thread::sleep(LONG_WAIT);
+        assert!(!refused(&state.claim(0, &quick(1), None)));
+        std::thread::sleep(LASTING);
+        assert!(!refused(&state.claim(0, &quick(1), None)), "where it is not asked for");
+        drop(flood);
     }
 
     /// Whether the request with this ticket has been served. The test drops what came with it.
@@ -456,11 +550,11 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_served_in_turn_however_many_wait_as_one_of_them() {
+    fn roles_take_turns_regardless_of_their_number_of_requests() {
         let mut state = state(1, 1);
         state.claim(0, &as_role("flood"), None);
         let mut flood: Vec<Claim<u32>> = (0..1000).map(|_| state.claim(0, &as_role("flood"), None)).collect();
-        state.lanes[0].waiters.have_waited(LONG_WAIT);
+        state.lanes[0].waiters.have_waited(waiters::LONG_WAIT);
         let mut others: Vec<Claim<u32>> = (0..3).map(|_| state.claim(0, &as_role("other"), None)).collect();
         let served = |claims: &mut [Claim<u32>]| claims.iter_mut().map(is_served).filter(|is| *is).count();
         for turn in 1..=6 {
@@ -479,12 +573,12 @@ mod tests {
         state.claim(0, &as_role("flood"), None);
         let mut flood: Vec<Claim<u32>> = (0..WAITING_ANYWAY).map(|_| state.claim(0, &as_role("flood"), None)).collect();
         for _ in 0..100 {
-            state.note_hold(Duration::from_secs(5));
+            state.note_hold(as_role("").holder(), Duration::from_secs(5));
         }
         assert!(matches!(state.claim(0, &as_role("flood"), None), Claim::Full));
         let mut other = state.claim(0, &as_role("other"), None);
         assert!(matches!(other, Claim::Wait(_)), "its turn comes soon");
-        state.lanes[0].waiters.have_waited(LONG_WAIT);
+        state.lanes[0].waiters.have_waited(waiters::LONG_WAIT);
         drop((state.next_waiter(0), state.next_waiter(0)));
         assert!(is_served(&mut flood[0]) && is_served(&mut other));
         // Without a timeout, memory is still bounded.
@@ -505,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_may_take_long_never_have_all_connections_nor_one_client_all_of_theirs() {
+    fn long_requests_never_hold_all_connections_nor_one_client_all_of_theirs() {
         let mut state = state(10, 1);
         let of = |state: &mut State<u32>, number: u8| {
             (0..10).filter(|_| matches!(state.claim(0, &long(number), None), Claim::Granted(_))).count()
@@ -550,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_takes_the_place_of_an_old_connection() {
+    fn a_successor_replaces_an_old_connection() {
         let mut state = state(2, 1);
         state.claim(0, &as_role(""), None);
         state.put(Some(1), 0);

@@ -108,6 +108,12 @@ impl Line {
         self.length = self.clients.values().map(VecDeque::len).sum();
     }
 
+    /// Drops all requests but the first of each client.
+    fn keep_first_of_each(&mut self) {
+        self.clients.values_mut().for_each(|own| own.truncate(1));
+        self.length = self.clients.len();
+    }
+
     /// Drops the turns of clients without waiting requests, and updates the waiting times of the others.
     fn renew_turns(&mut self) {
         let clients = &self.clients;
@@ -214,6 +220,32 @@ impl Waiters {
 
     pub fn len(&self) -> usize {
         self.quick.len() + self.slow.len()
+    }
+
+    fn class(&self, is_quick: bool) -> &Lines {
+        if is_quick { &self.quick } else { &self.slow }
+    }
+
+    /// Since when the oldest one of them has waited, approximately.
+    pub fn oldest_of_class(&self, is_quick: bool) -> Option<Instant> {
+        self.class(is_quick).oldest()
+    }
+
+    /// The number of quick requests, or of the others.
+    pub fn of_class(&self, is_quick: bool) -> usize {
+        self.class(is_quick).len()
+    }
+
+    /// The number of requests of the same class, role and client.
+    pub fn of_client(&self, asker: &Asker<'_>) -> usize {
+        let line = self.class(asker.is_quick).roles.iter().find(|(role, _)| **role == *asker.role);
+        line.and_then(|(_, line)| line.clients.get(&asker.client)).map_or(0, VecDeque::len)
+    }
+
+    /// Drops all requests of a class but the first of each role's clients.
+    pub fn keep_first_of_each(&mut self, is_quick: bool) {
+        let lines = if is_quick { &mut self.quick } else { &mut self.slow };
+        lines.roles.iter_mut().for_each(|(_, line)| line.keep_first_of_each());
     }
 
     /// The number of requests that wait as `role`.

@@ -62,16 +62,16 @@ impl Wire {
         if self.inbox.len() < length {
             return Ok(None);
         }
-        let letter = self.inbox[0];
+        let tag = self.inbox[0];
         // ParseComplete, BindComplete, CloseComplete, CommandComplete, EmptyQueryResponse, NoData: the type says
         // everything.
-        if matches!(letter, b'1' | b'2' | b'3' | b'C' | b'I' | b'n') {
+        if matches!(tag, b'1' | b'2' | b'3' | b'C' | b'I' | b'n') {
             self.inbox.advance(length);
-            return Ok(Some((letter, Bytes::new())));
+            return Ok(Some((tag, Bytes::new())));
         }
         let mut message = self.inbox.split_to(length).freeze();
         message.advance(5);
-        Ok(Some((letter, message)))
+        Ok(Some((tag, message)))
     }
 
     /// The length of the first message in the inbox, including its type byte.
@@ -336,9 +336,9 @@ impl Backend {
     /// it.
     pub async fn next(&mut self, exchange: &mut Exchange) -> Result<Answer, DbError> {
         loop {
-            let (letter, body) = self.wire.message().await?;
+            let (tag, body) = self.wire.message().await?;
             let step = exchange.step;
-            match letter {
+            match tag {
                 b'D' => {
                     let jsonb = exchange.sent.get(step).map_or(0, |sent| sent.jsonb);
                     return Ok(Answer::Row(step, Row::new(body, jsonb)));
@@ -352,7 +352,7 @@ impl Backend {
                         sent.is_parsed = true;
                     }
                 }
-                b'T' | b'n' => self.described(exchange, jsonb_columns(if letter == b'T' { &body } else { &[] })),
+                b'T' | b'n' => self.described(exchange, jsonb_columns(if tag == b'T' { &body } else { &[] })),
                 b'E' => {
                     let mut refusal = Refusal::parse(&body);
                     if refusal.severity != "ERROR" {

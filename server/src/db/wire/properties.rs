@@ -34,8 +34,8 @@ fn script() -> impl Strategy<Value = Script> {
     })
 }
 
-fn message(out: &mut Vec<u8>, letter: u8, body: &[u8]) {
-    out.push(letter);
+fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
+    out.push(tag);
     out.extend(u32::try_from(body.len() + 4).expect("short").to_be_bytes());
     out.extend_from_slice(body);
 }

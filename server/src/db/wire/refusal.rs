@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_statements_are_told_from_other_refusals() {
+    fn stale_statements_are_distinguished_from_other_errors() {
         let refusal = |code: &str, message: &str| Refusal {
             code: code.to_owned(),
             message: message.to_owned(),

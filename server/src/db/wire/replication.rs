@@ -82,8 +82,8 @@ impl Replication {
     /// The next message. Cancelling it loses nothing.
     pub async fn next(&mut self) -> Result<Copied, DbError> {
         loop {
-            let (letter, mut body) = self.wire.message().await?;
-            match letter {
+            let (tag, mut body) = self.wire.message().await?;
+            match tag {
                 b'd' => match body.first() {
                     Some(b'w') if body.len() >= 25 => {
                         body.advance(1);
@@ -147,6 +147,6 @@ impl Replication {
     }
 }
 
-fn unexpected(letter: u8) -> DbError {
-    DbError::Broken(format!("an unexpected message '{}'", char::from(letter)))
+fn unexpected(tag: u8) -> DbError {
+    DbError::Broken(format!("an unexpected message '{}'", char::from(tag)))
 }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_bounded_keeps_what_is_used_and_closes_what_goes() {
+    fn the_cache_is_bounded_lru_and_closes_evicted_statements() {
         let mut statements = Statements::new(10);
         statements.find("", "kept");
         statements.find("", "kept");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_where_preparing_is_forbidden() {
+    fn no_statements_are_cached_if_preparing_is_disabled() {
         let mut statements = Statements::new(0);
         assert!(matches!(statements.find("", "a"), Use::Once));
         assert!(matches!(statements.find("", "a"), Use::Once));

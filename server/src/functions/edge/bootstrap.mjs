@@ -1,5 +1,5 @@
-// Runs before an edge function on Deno: what Supabase's runtime gives it beside Deno, and what it takes away. Spoken with over
-// standard output, in lines that begin with the token of this process; everything else is the function's own output.
+// Runs in Deno before an edge function: adds what Supabase's runtime provides beyond Deno, and removes what it does not allow.
+// Messages to the server are lines on stdout that begin with this process's token. All other output is the function's own.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -16,7 +16,7 @@ const encoder = new TextEncoder();
 const write = Deno.stdout.writeSync.bind(Deno.stdout);
 const tell = (what, detail = "") => write(encoder.encode(`${token} ${what} ${detail}\n`));
 
-// --- what a function writes while it works for a request stands between two lines that name it
+// --- output: what a function writes while it handles a request is enclosed in two lines that name the request
 const requests = new AsyncLocalStorage();
 const streams = [
   [write, ["log", "info", "debug", "dir", "dirxml", "table", "count", "timeEnd", "timeLog", "group"]],
@@ -58,7 +58,7 @@ globalThis.EdgeRuntime = Object.freeze({
 });
 globalThis.Supabase = Object.freeze({
   ai: Object.freeze({
-    // Functions make one when they begin; only what needs the model fails.
+    // Functions create sessions at startup. Only the use of a model fails.
     Session: class {
       async run() {
         throw new Error("Supabase.ai is not served here: there is no model");
@@ -84,7 +84,7 @@ replace("Command", class { constructor() { refuse("Command")(); } });
 for (const name of ["set", "delete"]) {
   const change = Deno.env[name].bind(Deno.env);
   const value = (...args) => {
-    // Packages of npm write to `process.env`, which leads here.
+    // npm packages write to `process.env`, which ends up here.
     if (new Error().stack?.includes("ext:deno_node/")) return change(...args);
     return refuse(`env.${name}`)();
   };
@@ -101,7 +101,7 @@ const answer = async (handler, request, info) => {
   const headers = new Headers(request.headers);
   headers.delete(SECRET);
   const isUpgrade = headers.get("upgrade")?.toLowerCase() === "websocket";
-  // The server's own header is not the function's to see; an upgrade needs the request as it came.
+  // The function must not see the server's own header. An upgrade needs the original request.
   const seen = isUpgrade ? request : new Request(request, { headers });
   open += 1;
   try {
@@ -145,14 +145,15 @@ replace("serve", (...args) => {
     },
   }, handle(handler));
 });
-// `serve` of the old standard library listens by itself.
+// `serve` of the old standard library listens directly.
 replace("listen", (options) => {
   const listener = listen({ ...options, hostname: "127.0.0.1", port: 0 });
   listened(listener.addr.port);
   return listener;
 });
 
-// --- the end: asked by a line on standard input. Not before the function's own module runs: Deno waits for all that this one begins.
+// --- shutdown: requested by a line on stdin. Started only once the function's own module runs, because Deno waits for everything
+// that this module starts.
 let hears = false;
 const farewell = async () => {
   if (hears) return;
@@ -161,7 +162,7 @@ const farewell = async () => {
   let text = "";
   while (true) {
     const { value, done } = await reader.read();
-    // The server is gone, however it ended.
+    // The server has ended in some way.
     if (done) exit(0);
     text += value;
     let end;
@@ -178,12 +179,19 @@ addEventListener("unhandledrejection", (event) => {
   console.error(event.reason);
 });
 
-// --- once the function's own module has run
+// --- after the function's own module has run
 const BEGINS_LATER = 10_000;
 addEventListener("load", async () => {
   farewell();
   if (listening) return;
-  const { default: entrance } = await import(entry);
+  let entrance;
+  try {
+    ({ default: entrance } = await import(entry));
+  } catch {
+    // It threw when it was loaded, and the error has been printed.
+    tell("failed");
+    return;
+  }
   if (listening) return;
   if (typeof entrance?.fetch === "function") {
     Deno.serve(entrance.fetch.bind(entrance));

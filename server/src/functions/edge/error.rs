@@ -1,5 +1,5 @@
-//! What the relay answers in a function's place. All of it carries `x-relay-error: true`, so that supabase-js can tell it
-//! from an answer of the function.
+//! Errors that the relay returns in place of a function. All have `x-relay-error: true`, which supabase-js uses to tell them from
+//! the function's own answers.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

@@ -22,45 +22,46 @@ use tokio::sync::Mutex;
 pub use relay::call;
 
 use crate::config::{Reader, Secret};
+use crate::jwt::Issuers;
 use crate::project::{FunctionConfig, Project, ProjectError, find_deno};
 use worker::{StartError, Worker};
 
 /// How edge functions are run.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
-    /// What the project says of them.
+    /// What the project's files declare.
     declared: Declared,
-    /// `FERROBASE_FUNCTIONS_ENV_FILE`: their environment instead of `supabase/functions/.env`.
+    /// `FERROBASE_FUNCTIONS_ENV_FILE`: the environment file, instead of `supabase/functions/.env`.
     env_file: Option<PathBuf>,
-    /// `FERROBASE_FUNCTIONS_NO_VERIFY_JWT`: whether all are called without a token.
+    /// `FERROBASE_FUNCTIONS_NO_VERIFY_JWT`: whether all functions can be called without a token.
     are_open: bool,
-    /// `supabase/functions`, which they may read.
+    /// `supabase/functions`, which functions may read.
     pub folder: PathBuf,
-    /// The project's folder, where they are run.
+    /// The project's folder, their working directory.
     pub root: PathBuf,
-    /// `FERROBASE_DENO`, else the one installed beside the checkout, else `deno` on PATH.
+    /// `FERROBASE_DENO`, or else the Deno installed beside the checkout, or else `deno` on PATH.
     pub deno: Option<PathBuf>,
-    /// Where functions keep their temporary files.
+    /// Folder for temporary files of functions.
     pub cache: PathBuf,
-    /// `DENO_DIR`: what Deno has fetched, in the cache unless it is shared by several servers.
+    /// `DENO_DIR`: Deno's download cache, inside `cache` unless several servers share it.
     pub deno_dir: PathBuf,
-    /// Whether changed files are seen while the server runs.
+    /// Whether files are watched for changes.
     pub is_watched: bool,
-    /// Addresses on this machine that functions may not reach.
+    /// Local ports that functions may not connect to.
     pub closed_ports: Vec<u16>,
     pub limits: Limits,
 }
 
-/// What a project's files say of its functions.
+/// What a project's files declare about its functions.
 #[derive(Clone, Debug, Default)]
 struct Declared {
     functions: Vec<FunctionConfig>,
-    /// What they find in their environment beside names of the platform.
+    /// Their environment, besides the platform's variables.
     environment: BTreeMap<String, String>,
 }
 
 impl Declared {
-    /// With words about what is not served.
+    /// Also returns messages about functions that are not served.
     fn read(project: &Project, env_file: Option<&Path>, are_open: bool) -> Result<(Self, Vec<String>), ProjectError> {
         let (environment, mut words) = project.function_environment(env_file)?;
         let (mut functions, skipped) = project.functions();
@@ -72,31 +73,31 @@ impl Declared {
     }
 }
 
-/// The project of a folder, as its files are now.
+/// Loads the project from its current files.
 fn load(root: &Path) -> Result<Project, ProjectError> {
     let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
     Project::load(root, environment.collect())
 }
 
-/// What one function may use.
+/// Resource limits of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// `FERROBASE_FUNCTION_MEMORY_MB`: JavaScript's heap.
+    /// `FERROBASE_FUNCTION_MEMORY_MB`: the JavaScript heap.
     pub memory_mb: u64,
-    /// `FERROBASE_FUNCTION_CPU_SECONDS`: of processor time per open request.
+    /// `FERROBASE_FUNCTION_CPU_SECONDS`: processor time per open request.
     pub cpu: Duration,
-    /// `FERROBASE_FUNCTION_WALL_SECONDS`: age at which a worker takes no more requests.
+    /// `FERROBASE_FUNCTION_WALL_SECONDS`: the age at which a worker gets no more requests.
     pub wall_clock: Duration,
-    /// `FERROBASE_FUNCTION_RESPONSE_SECONDS`: until the head of an answer.
+    /// `FERROBASE_FUNCTION_RESPONSE_SECONDS`: deadline for the response head.
     pub response: Duration,
-    /// Until a new process listens.
+    /// Deadline for a new process to listen.
     pub boot: Duration,
-    /// Without requests for this long, a process ends.
+    /// An idle process ends after this time.
     pub idle: Duration,
 }
 
 impl EdgeConfig {
-    /// `FERROBASE_FUNCTIONS` names a project's folder; without it there are none.
+    /// `FERROBASE_FUNCTIONS` names a project's folder. Without it, there are no edge functions.
     pub fn read(reader: &mut Reader<'_>, data_dir: &Path, closed_ports: Vec<u16>, is_watched: bool) -> Option<Self> {
         let root = PathBuf::from(reader.text(&["FERROBASE_FUNCTIONS"])?);
         let project = match load(&root) {
@@ -136,7 +137,7 @@ impl EdgeConfig {
                 "there is no Deno, so edge functions are not served: run 'npm ci --prefix tools/deno', or name one in FERROBASE_DENO"
             );
         }
-        // Deno wants whole paths.
+        // Deno requires absolute paths.
         let cache = std::path::absolute(data_dir.join("functions")).unwrap_or_else(|_| data_dir.join("functions"));
         Some(Self {
             folder: project.functions_dir(),
@@ -154,7 +155,7 @@ impl EdgeConfig {
     }
 }
 
-/// What functions are told of the platform.
+/// The platform's addresses and keys, passed to functions.
 #[derive(Clone, Debug)]
 pub struct PlatformValues {
     pub api_url: String,
@@ -162,13 +163,15 @@ pub struct PlatformValues {
     pub service_role_key: Secret,
     pub publishable_key: Option<String>,
     pub secret_key: Option<Secret>,
-    /// `None` where functions do not reach the database.
+    /// `None` if functions have no access to the database.
     pub database_url: Option<Secret>,
-    /// The public halves of the signing keys.
+    /// The public signing keys.
     pub jwks: String,
+    /// Other issuers whose tokens count, with keys of their own.
+    pub issuers: Option<Issuers>,
 }
 
-/// All functions of a project. Cheap to clone.
+/// All edge functions of a project. Cheap to clone.
 #[derive(Clone)]
 pub struct Edge {
     inner: Arc<Inner>,
@@ -179,7 +182,7 @@ struct Inner {
     platform: PlatformValues,
     catalog: RwLock<Arc<Catalog>>,
     http: reqwest::Client,
-    /// Grows with every change of the files; a worker of an older one takes no more requests.
+    /// Incremented when files change. A worker of an older generation gets no more requests.
     generation: AtomicU64,
     /// Whether a registry could not be reached, so that functions start with [`stand_ins`].
     lacks_registries: AtomicBool,
@@ -192,7 +195,7 @@ struct Catalog {
 }
 
 impl Catalog {
-    /// A function that stays as it is keeps its process, which ends in order.
+    /// An unchanged function keeps its process.
     fn new(declared: Declared, before: Option<&Self>) -> Self {
         let of = |config: FunctionConfig| {
             let known =
@@ -207,18 +210,18 @@ impl Catalog {
 
 struct Function {
     config: FunctionConfig,
-    /// The process that takes requests now. Held while one is started, so that all who wait share it.
+    /// The process that receives requests. Locked while one is starting, so that all waiting requests share it.
     current: Mutex<Current>,
 }
 
 #[derive(Default)]
 struct Current {
     worker: Option<Arc<Worker>>,
-    /// Why the last start failed, and when: the next request does not try again at once.
+    /// The generation and time of the last failed start. The next request does not retry immediately.
     failure: Option<(std::time::Instant, u64)>,
 }
 
-/// For how long a failed start answers all requests, unless a file changes.
+/// How long a failed start answers all requests, unless a file changes.
 const FAILURE_KEPT: Duration = Duration::from_secs(3);
 
 impl Edge {
@@ -246,23 +249,41 @@ impl Edge {
         Ok(Self { inner })
     }
 
-    /// Gives the next request of each function a new process.
+    /// Gives each function a new process at its next request.
     pub fn renew(&self) {
         self.inner.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether there is a function of this name.
+    /// Whether a function of this name exists.
     pub fn has(&self, slug: &str) -> bool {
         self.inner.function(slug).is_some()
     }
 }
 
+impl PlatformValues {
+    /// The public keys that sign tokens, also those of other issuers, as a JWK set.
+    async fn all_keys(&self) -> String {
+        let Some(issuers) = &self.issuers else { return self.jwks.clone() };
+        let mut keys = issuers.keys().await;
+        if let Ok(serde_json::Value::Object(own)) = serde_json::from_str(&self.jwks) {
+            keys.extend(own.get("keys").and_then(serde_json::Value::as_array).into_iter().flatten().cloned());
+        }
+        serde_json::json!({ "keys": keys }).to_string()
+    }
+}
+
 impl Inner {
+    /// Changes with the files of the functions, and with the keys that functions know.
+    fn generation(&self) -> u64 {
+        let keys = self.platform.issuers.as_ref().map_or(0, Issuers::key_changes);
+        self.generation.load(Ordering::Acquire) + keys
+    }
+
     fn function(&self, slug: &str) -> Option<Arc<Function>> {
         self.catalog.read().functions.get(slug).cloned()
     }
 
-    /// Takes the project's files as they are now; where they cannot be read, what they said before goes on.
+    /// Reloads the project's files. If they cannot be read, the previous state stays.
     fn read_again(&self) {
         let config = &self.config;
         let declared = load(&config.root)
@@ -278,16 +299,16 @@ impl Inner {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A process that may take a request, started if there is none.
+    /// A process for a request, started if there is none.
     async fn worker(&self, function: &Function) -> Result<Arc<Worker>, error::RelayError> {
-        let generation = self.generation.load(Ordering::Acquire);
+        let generation = self.generation();
         let mut current = function.current.lock().await;
         if let Some(worker) = &current.worker {
             let is_fresh = worker.generation == generation && worker.age() < self.config.limits.wall_clock;
             if worker.is_alive() && is_fresh {
                 return Ok(Arc::clone(worker));
             }
-            // It goes on with the requests it has, and ends with them.
+            // It finishes its current requests and then ends.
             worker.retire(if is_fresh { "termination" } else { "wall_clock" });
             current.worker = None;
         }
@@ -297,7 +318,10 @@ impl Inner {
         {
             return Err(error::RelayError::Boot);
         }
-        match self.start(function, generation).await {
+        let jwks = self.platform.all_keys().await;
+        // Keys that have just arrived are among them.
+        let generation = self.generation();
+        match self.start(function, generation, &jwks).await {
             Ok(worker) => {
                 current.failure = None;
                 let worker = Arc::new(worker);
@@ -312,8 +336,9 @@ impl Inner {
     }
 
     /// Starts a process, with stand-ins once a module could not be fetched.
-    async fn start(&self, function: &Function, generation: u64) -> Result<Worker, error::RelayError> {
-        let (config, platform, slug) = (&self.config, &self.platform, function.config.slug.as_str());
+    async fn start(&self, function: &Function, generation: u64, jwks: &str) -> Result<Worker, error::RelayError> {
+        let (config, slug) = (&self.config, function.config.slug.as_str());
+        let platform = (&self.platform, jwks);
         let catalog = Arc::clone(&self.catalog.read());
         let environment = &catalog.environment;
         if !self.lacks_registries.load(Ordering::Acquire) {

@@ -1,4 +1,4 @@
-//! A request on its way through a function's process and back, neither body gathered on the way.
+//! Relays a request to a function's process and its response back, streaming both bodies.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,12 +14,12 @@ use tokio::io::AsyncWriteExt;
 
 use super::Edge;
 use super::error::RelayError;
-use super::worker::{Ended, Visit};
+use super::worker::{Ended, OpenRequest};
 use crate::http::cors;
 use crate::http::takeover::{self, Taken};
 use crate::jwt::bearer::{Bearer, BearerError};
 
-/// Of one connection and nobody else's (RFC 9110, 7.6.1).
+/// Headers of a single connection (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [HeaderName; 6] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -30,7 +30,7 @@ const HOP_BY_HOP: [HeaderName; 6] = [
 ];
 const X_RELAY_ERROR: HeaderName = HeaderName::from_static("x-relay-error");
 
-/// What the function is told in our own words; what a client says of these is left out.
+/// Headers that the server sets itself; a client's values are dropped.
 const OURS: [HeaderName; 6] = [
     header::CONTENT_LENGTH,
     header::HOST,
@@ -40,10 +40,10 @@ const OURS: [HeaderName; 6] = [
     HeaderName::from_static("x-ferrobase-worker"),
 ];
 
-/// How often a function's use of the processor is looked at.
+/// How often a function's processor time is checked.
 const CPU_EVERY: Duration = Duration::from_millis(100);
 
-/// Answers a call of the function `slug`, or says in its place why not.
+/// Answers a call of the function `slug`, or returns the relay's error.
 pub async fn call(edge: &Edge, tokens: &Bearer, slug: &str, request: &HttpRequest, body: web::Payload) -> HttpResponse {
     match forward(edge, tokens, slug, request, body).await {
         Ok(response) => response,
@@ -103,7 +103,7 @@ async fn forward(
         if let Some(length) = request.headers().get(header::CONTENT_LENGTH) {
             call = call.header("content-length", length.as_bytes());
         }
-        // The payload stays on this thread; the client takes what a channel brings.
+        // The payload stays on this thread; the HTTP client reads from a channel.
         let (send, receive) = tokio::sync::mpsc::channel(4);
         actix_web::rt::spawn(async move {
             while let Some(part) = body.next().await {
@@ -143,7 +143,7 @@ async fn forward(
     let response = match answered {
         Ok(response) => response,
         Err(error) => {
-            // The process may be gone before the system tells us so.
+            // The process may have ended before we are notified.
             let ended = tokio::time::timeout(Duration::from_millis(500), worker.ended()).await;
             tracing::warn!(function = slug, %error, ?ended, "an edge function did not answer");
             return Err(if ended == Ok(Ended::Limit) { RelayError::Limit } else { RelayError::Exited });
@@ -157,7 +157,7 @@ async fn forward(
     })
 }
 
-/// Whether a client's header reaches the function.
+/// Whether a client's header is passed to the function.
 fn is_passed_on(name: &HeaderName) -> bool {
     !HOP_BY_HOP.contains(name) && !OURS.contains(name)
 }
@@ -166,8 +166,8 @@ fn wants_websocket(headers: &HeaderMap) -> bool {
     headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// The function's answer as it comes, byte for byte and chunk by chunk.
-fn answer(response: reqwest::Response, visit: Visit) -> HttpResponse {
+/// The function's response, streamed byte for byte.
+fn answer(response: reqwest::Response, visit: OpenRequest) -> HttpResponse {
     let status = StatusCode::from_u16(response.status().as_u16()).unwrap_or(StatusCode::BAD_GATEWAY);
     let mut builder = HttpResponse::build(status);
     let length = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
@@ -181,12 +181,12 @@ fn answer(response: reqwest::Response, visit: Visit) -> HttpResponse {
     }
 }
 
-/// Those headers of the function's answer that reach the client.
+/// The headers of the function's response that are passed to the client.
 fn passed_back(response: &reqwest::Response) -> impl Iterator<Item = (HeaderName, header::HeaderValue)> + '_ {
     response.headers().iter().filter_map(|(name, value)| {
         let name = HeaderName::from_bytes(name.as_str().as_bytes()).ok()?;
         let value = header::HeaderValue::from_bytes(value.as_bytes()).ok()?;
-        // Only the relay may say that it was the relay.
+        // Only the relay itself may set its error header.
         let is_passed = !HOP_BY_HOP.contains(&name) && name != X_RELAY_ERROR && name != header::CONTENT_LENGTH;
         is_passed.then_some((name, value))
     })
@@ -197,7 +197,7 @@ async fn tunnel(
     request: &HttpRequest,
     response: reqwest::Response,
     payload: web::Payload,
-    visit: Visit,
+    visit: OpenRequest,
 ) -> Result<HttpResponse, RelayError> {
     let mut head = actix_http::ResponseBuilder::new(StatusCode::SWITCHING_PROTOCOLS);
     for pair in passed_back(&response) {
@@ -212,8 +212,8 @@ async fn tunnel(
     takeover::answer(request, head, begin).ok_or(RelayError::Exited)
 }
 
-/// Until either side has closed; the worker is busy as long.
-async fn carry(mut function: reqwest::Upgraded, mut payload: web::Payload, taken: Taken, visit: Visit) {
+/// Runs until either side closes; the worker counts as busy meanwhile.
+async fn carry(mut function: reqwest::Upgraded, mut payload: web::Payload, taken: Taken, visit: OpenRequest) {
     while let Some(Ok(part)) = payload.next().await {
         if function.write_all(&part).await.is_err() {
             return;
@@ -221,16 +221,16 @@ async fn carry(mut function: reqwest::Upgraded, mut payload: web::Payload, taken
     }
     let mut client = taken.wire;
     if function.write_all(&taken.early).await.is_ok() {
-        // How it ended is told by the web socket's own closing.
+        // The WebSocket's own close frame tells how it ended.
         let _ = tokio::io::copy_bidirectional(&mut client, &mut function).await;
     }
     drop(visit);
 }
 
-/// A body that keeps its worker busy for as long as it is read.
+/// A response body that keeps its worker busy while it is read.
 struct Answer<S> {
     body: Pin<Box<S>>,
-    _visit: Visit,
+    _visit: OpenRequest,
 }
 
 impl<S, E> Stream for Answer<S>
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_does_not_say_for_the_server_where_a_request_came_in() {
+    fn clients_cannot_set_the_servers_forwarding_headers() {
         for (name, is_passed) in [
             ("x-forwarded-host", false),
             ("x-forwarded-proto", false),

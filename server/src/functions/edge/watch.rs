@@ -1,4 +1,4 @@
-//! What happens between requests: changed files are seen, idle processes end.
+//! Background tasks: watches files for changes, and ends idle processes.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::Inner;
 
-/// How often the files are looked at.
+/// How often files are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often idle processes are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 
-/// Reads the project again whenever a file below `supabase/functions` or its configuration changes, for as long as somebody serves it.
+/// Reloads the project whenever a file below `supabase/functions` or its configuration changes, for as long as it is served.
 pub fn spawn(edge: Weak<Inner>) {
     tokio::spawn(async move {
         let mut last = None;
@@ -31,7 +31,7 @@ pub fn spawn(edge: Weak<Inner>) {
     });
 }
 
-/// Ends processes that nobody has called for long.
+/// Ends processes that have been idle for too long.
 pub fn end_idle(edge: Weak<Inner>) {
     tokio::spawn(async move {
         loop {
@@ -39,7 +39,7 @@ pub fn end_idle(edge: Weak<Inner>) {
             let Some(inner) = edge.upgrade() else { return };
             let catalog = std::sync::Arc::clone(&inner.catalog.read());
             for function in catalog.functions.values() {
-                // One that is being started is not idle.
+                // A process that is being started is not idle.
                 let Ok(mut current) = function.current.try_lock() else { continue };
                 let is_idle = current.worker.as_ref().is_some_and(|worker| worker.idle() > inner.config.limits.idle);
                 if is_idle && let Some(worker) = current.worker.take() {
@@ -50,7 +50,7 @@ pub fn end_idle(edge: Weak<Inner>) {
     });
 }
 
-/// Of names, sizes and times of all files but installed packages, and of the configuration.
+/// A hash of the names, sizes and times of all files except installed packages, and of the configuration.
 fn fingerprint(folder: &Path) -> u64 {
     let mut hash = std::hash::DefaultHasher::new();
     let configuration = folder.parent().map(|supabase| supabase.join("config.toml"));

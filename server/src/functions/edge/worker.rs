@@ -1,4 +1,4 @@
-//! One Deno process: started, watched, ended. Dropping the last handle ends it.
+//! A Deno process: starts, watches and ends it. It ends when the last handle is dropped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,31 +19,31 @@ use crate::project::FunctionConfig;
 
 const BOOTSTRAP: &str = include_str!("bootstrap.mjs");
 
-/// How long a retired process may go on for what it has promised to do after its answers.
+/// How long a retired process may work on promises that outlive its responses.
 const AFTERWARDS: Duration = Duration::from_secs(10);
-/// How long the output of an ended process is waited for.
+/// How long to wait for the remaining output of an ended process.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Longest line of a function's output that is logged, in bytes.
+/// Maximum length of a logged line of a function's output, in bytes.
 const LOG_LINE: usize = 10_000;
 
 pub struct Worker {
-    /// Where it listens on loopback.
+    /// The port on loopback where it listens.
     pub port: u16,
-    /// Sent along with every request, so that nobody else on this machine calls it.
+    /// Sent with every request, so that no other process on this machine can call it.
     pub secret: String,
-    /// Of the files that it was started from.
+    /// The generation of the files that it was started from.
     pub generation: u64,
     started: Instant,
     pid: i32,
-    /// Requests that this server has under way.
+    /// Requests of this server in progress.
     open: AtomicI64,
-    /// Promises that the function has handed to `waitUntil`.
+    /// Number of pending `waitUntil` promises.
     pending: Arc<AtomicI64>,
     /// When the last request ended, in milliseconds since the start.
     last_used: AtomicU64,
     ended: watch::Receiver<Option<Ended>>,
     is_retired: AtomicBool,
-    /// The system tells of its end only later.
+    /// Set when we kill the process, because the system reports its end later.
     is_killed: AtomicBool,
     stdin: Mutex<Option<ChildStdin>>,
 }
@@ -51,13 +51,13 @@ pub struct Worker {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, or by an error.
+    /// On its own or after an error.
     Exited,
-    /// By V8's limit on the heap, or by ours.
+    /// Over V8's heap limit, or over our limits.
     Limit,
 }
 
-/// Why a process does not take requests.
+/// Why a process does not accept requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
     Relayed(RelayError),
@@ -75,10 +75,10 @@ impl StartError {
 }
 
 impl Worker {
-    /// `stand_ins`: an import map in place of the function's own.
+    /// `platform`: its values, and the keys that sign tokens. `stand_ins`: an import map that replaces the function's own.
     pub async fn start(
         config: &EdgeConfig,
-        platform: &PlatformValues,
+        platform: (&PlatformValues, &str),
         environment: &BTreeMap<String, String>,
         function: &FunctionConfig,
         generation: u64,
@@ -96,7 +96,7 @@ impl Worker {
         if tokio::fs::read_to_string(&bootstrap).await.ok().as_deref() != Some(BOOTSTRAP) {
             tokio::fs::write(&bootstrap, BOOTSTRAP).await.map_err(|e| failed(&e))?;
         }
-        // Made for the modules themselves, not for what stands in for them.
+        // The lock file is for the original modules, not for their stand-ins.
         let lock = match stand_ins {
             Some(_) => None,
             None => copy_of_lock(config, function).await.map_err(|e| failed(&e))?,
@@ -108,7 +108,7 @@ impl Worker {
             .current_dir(&config.root)
             .env_clear()
             .envs(environment)
-            .envs(platform.environment(slug))
+            .envs(platform.0.environment(slug, platform.1))
             .envs([
                 ("FERROBASE_WORKER_TOKEN", token.as_str()),
                 ("FERROBASE_WORKER_SECRET", secret.as_str()),
@@ -124,7 +124,7 @@ impl Worker {
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        // What Deno itself needs to reach registries from where this server runs.
+        // Variables that Deno needs to reach registries from this machine.
         for name in [
             "HTTP_PROXY",
             "HTTPS_PROXY",
@@ -180,7 +180,7 @@ impl Worker {
             let mut request = None;
             while let Some(line) = next_line(&mut errors).await {
                 match line.strip_prefix(&mark).map(str::trim) {
-                    // About a default export, which the bootstrap serves.
+                    // A hint about a default export, which the bootstrap serves.
                     None if line.contains("did you mean to run \"deno serve\"") => {}
                     None => {
                         lacks_module |= stand_ins::tells_of_failed_fetch(&line);
@@ -202,7 +202,7 @@ impl Worker {
             tracing::debug!(function = name, ?status, "a function's process ended");
             let _ = tell_end.send(Some(how));
         });
-        // Ends the process unless somebody takes it over.
+        // Kills the process if starting fails.
         let mut guard = Guard { pid };
         let listening = async {
             loop {
@@ -238,7 +238,7 @@ impl Worker {
                 })
             }
             None => {
-                // Ended, it has said all that it says.
+                // After its end, it prints nothing more.
                 drop(guard);
                 let lacks_module =
                     tokio::time::timeout(LAST_WORDS, errors_told).await.is_ok_and(|told| told.unwrap_or(false));
@@ -259,7 +259,7 @@ impl Worker {
         self.started.elapsed()
     }
 
-    /// For how long nobody has called it.
+    /// How long it has been idle.
     pub fn idle(&self) -> Duration {
         if self.open.load(Ordering::Acquire) > 0 || self.pending.load(Ordering::Acquire) > 0 {
             return Duration::ZERO;
@@ -267,33 +267,33 @@ impl Worker {
         self.age().saturating_sub(Duration::from_millis(self.last_used.load(Ordering::Acquire)))
     }
 
-    /// Counts a request as long as the answer lives.
-    pub fn enter(self: &Arc<Self>) -> Visit {
+    /// Counts a request for as long as the returned value lives.
+    pub fn enter(self: &Arc<Self>) -> OpenRequest {
         self.open.fetch_add(1, Ordering::AcqRel);
-        Visit { worker: Arc::clone(self) }
+        OpenRequest { worker: Arc::clone(self) }
     }
 
     pub fn open(&self) -> i64 {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Waits for the end and says how it came.
+    /// Waits until the process ends. Returns how.
     pub async fn ended(&self) -> Ended {
         let mut ended = self.ended.clone();
         let how = ended.wait_for(Option::is_some).await.ok().and_then(|how| *how);
         how.unwrap_or(Ended::Exited)
     }
 
-    /// Processor time used so far; `None` where the system does not tell.
+    /// Processor time used so far; `None` if the system does not report it.
     pub fn cpu(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
         let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        // Linux counts in hundredths of a second for programs, whatever its own clock.
+        // Linux reports hundredths of a second to programs, whatever its internal clock rate.
         Some(Duration::from_millis(ticks * 10))
     }
 
-    /// Ends it at once; no request is given to it any more.
+    /// Kills the process at once. It gets no more requests.
     pub fn kill(&self) {
         self.is_killed.store(true, Ordering::Release);
         signal(self.pid, Signal::KILL);
@@ -308,7 +308,7 @@ impl Worker {
         tokio::spawn(async move {
             let stdin = worker.stdin.lock().take();
             if let Some(mut stdin) = stdin {
-                // One that has ended hears nothing any more.
+                // An error means that the process has ended already.
                 let _ = stdin.write_all(format!("{reason}\n").as_bytes()).await;
                 let mut quiet_since = None;
                 while worker.is_alive() {
@@ -346,12 +346,12 @@ impl Drop for Guard {
     }
 }
 
-/// A request that is under way.
-pub struct Visit {
+/// A request in progress.
+pub struct OpenRequest {
     pub worker: Arc<Worker>,
 }
 
-impl Drop for Visit {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let now = u64::try_from(self.worker.age().as_millis()).unwrap_or(u64::MAX);
         self.worker.last_used.store(now, Ordering::Release);
@@ -361,16 +361,16 @@ impl Drop for Visit {
 
 fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
-        // Gone already is what we want.
+        // An error means that the process has ended already.
         let _ = kill_process_group(pid, signal);
     }
 }
 
-/// Longest part of a line that a function writes which is held at once, in bytes.
+/// Maximum length of a line's part that is buffered, in bytes.
 const LINE: u64 = 64 << 10;
 
-/// The next line, or as much of it as is held at once; none at the end. Whatever the bytes are, the pipe is read on: a
-/// function whose output nobody takes fails when it writes.
+/// The next line, or its next part if it is too long; `None` at the end. Output is always read, because a function whose output
+/// pipe is full blocks.
 async fn next_line(output: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     let mut line = Vec::new();
     output.take(LINE).read_until(b'\n', &mut line).await.ok().filter(|read| *read > 0)?;
@@ -378,7 +378,7 @@ async fn next_line(output: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     Some(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// `request`: the id of the request for which the function wrote it, where that is known.
+/// `request`: the id of the request that the function was handling, if known.
 fn log(slug: &str, request: Option<&str>, level: &str, line: &str) {
     let shown = line.get(..line.floor_char_boundary(LOG_LINE)).unwrap_or(line);
     if level == "error" {
@@ -388,7 +388,8 @@ fn log(slug: &str, request: Option<&str>, level: &str, line: &str) {
     }
 }
 
-/// V8 ends a process over its heap by a trap; the system one over its memory by a kill, as we do for the processor.
+/// V8 ends a process over its heap limit with a trap. The system kills one over its memory limit, and so do we for processor
+/// time.
 fn how_it_ended(status: &std::process::ExitStatus) -> Option<Ended> {
     use std::os::unix::process::ExitStatusExt;
     match (status.signal(), status.code()) {
@@ -427,7 +428,7 @@ fn arguments(
     let mut readable =
         [&config.folder, &config.cache, &config.deno_dir].map(|folder| folder.display().to_string()).to_vec();
     readable.extend(function.static_files.iter().filter_map(|pattern| {
-        // Up to the first part with a wildcard.
+        // The path up to the first segment with a wildcard.
         let text = pattern.display().to_string();
         let plain = text.split('*').next().unwrap_or_default();
         let folder =
@@ -463,13 +464,13 @@ fn arguments(
         Some(lock) => arguments.push(format!("--lock={}", lock.display())),
         None => arguments.push("--no-lock".to_owned()),
     }
-    // The function's module is the main one, as `import.meta.main` tells it.
+    // The function's module is the main one, as `import.meta.main` reports.
     arguments.push(format!("--preload={}", bootstrap.display()));
     arguments.push(function.entrypoint.display().to_string());
     arguments
 }
 
-/// A copy of the lock file beside a `deno.json`: Deno writes to the one that it uses.
+/// Copies the lock file beside a `deno.json`, because Deno writes to the one that it uses.
 async fn copy_of_lock(config: &EdgeConfig, function: &FunctionConfig) -> std::io::Result<Option<PathBuf>> {
     let beside = function.imports.as_deref().filter(|file| is_configuration(file)).and_then(Path::parent);
     let Some(lock) = beside.map(|folder| folder.join("deno.lock")).filter(|lock| lock.is_file()) else {
@@ -482,19 +483,19 @@ async fn copy_of_lock(config: &EdgeConfig, function: &FunctionConfig) -> std::io
     Ok(Some(copy))
 }
 
-/// Whether it is a `deno.json`, and not an import map alone.
+/// Whether the file is a `deno.json` rather than an import map.
 fn is_configuration(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("deno.json"))
 }
 
 impl PlatformValues {
-    fn environment(&self, slug: &str) -> Vec<(&'static str, String)> {
+    fn environment(&self, slug: &str, jwks: &str) -> Vec<(&'static str, String)> {
         let keyed = |key: &str| serde_json::json!({ "default": key }).to_string();
         let mut values = vec![
             ("SUPABASE_URL", self.api_url.clone()),
             ("SUPABASE_ANON_KEY", self.anon_key.clone()),
             ("SUPABASE_SERVICE_ROLE_KEY", self.service_role_key.reveal().to_owned()),
-            ("SUPABASE_JWKS", self.jwks.clone()),
+            ("SUPABASE_JWKS", jwks.to_owned()),
             ("SB_EXECUTION_ID", uuid::Uuid::new_v4().to_string()),
             ("SB_REGION", "local".to_owned()),
             ("SUPABASE_FUNCTION_SLUG", slug.to_owned()),
@@ -517,7 +518,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn output_is_read_whatever_its_bytes_and_however_long_its_lines() {
+    async fn output_with_any_bytes_and_line_lengths_is_read() {
         let mut written = b"one\r\n\xff\n".to_vec();
         written.extend(vec![b'x'; 3 * LINE as usize]);
         written.extend(b"\nlast");

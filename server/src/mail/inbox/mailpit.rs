@@ -9,11 +9,12 @@
 //! | `DELETE /api/v1/search?query=` | removes those that match |
 //! | `GET /api/v1/message/{id}` | one message, read from now on; `latest` is the newest |
 //! | `GET /api/v1/message/{id}/headers`, `/raw` | its headers, its source |
+//! | `GET /api/v1/message/{id}/part/{part}` | an attachment or another part of a mail that came by SMTP |
 //! | `GET /view/{id}.html`, `.txt` | its parts |
 //! | `GET /api/v1/info`, `/tags`, `/livez`, `/readyz` | what clients request at start |
 //!
-//! No mail here has attachments, tags, copies or an address for replies. Reference: axllent/mailpit `server/apiv1`,
-//! `internal/storage/search.go`.
+//! Only mails that came by SMTP have attachments, copies and addresses for replies; none has tags. Reference: axllent/mailpit
+//! `server/apiv1`, `internal/storage/search.go`.
 
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -48,6 +49,7 @@ pub fn routes(service: &mut web::ServiceConfig) {
         .route("/api/v1/message/{id}", web::get().to(one))
         .route("/api/v1/message/{id}/headers", web::get().to(headers))
         .route("/api/v1/message/{id}/raw", web::get().to(source))
+        .route("/api/v1/message/{id}/part/{part}", web::get().to(part))
         .route("/api/v1/info", web::get().to(info))
         .route("/api/v1/tags", web::get().to(tags))
         .route("/livez", web::get().to(ok))
@@ -160,23 +162,24 @@ fn summary(message: &Stored) -> Value {
         "ID": message.id,
         "MessageID": message_id(message),
         "Read": message.opened,
-        "From": address(&message.from),
-        "To": [address(&message.to)],
-        "Cc": null,
-        "Bcc": null,
-        "ReplyTo": [],
+        "From": from(message),
+        "To": to(message),
+        "Cc": some(detail(message, "Cc")),
+        "Bcc": some(detail(message, "Bcc")),
+        "ReplyTo": list_of(message, "ReplyTo"),
         "Subject": message.subject,
         "Created": message.received_at.to_rfc3339_opts(SecondsFormat::Millis, true),
         "Username": "",
         "Tags": [],
-        "Size": raw(message).len(),
-        "Attachments": 0,
+        "Size": size(message),
+        "Attachments": list_of(message, "Attachments").as_array().map_or(0, Vec::len),
         "Snippet": snippet(message),
     })
 }
 
 fn whole(message: &Stored) -> Value {
-    let from = address(&message.from);
+    let from = from(message);
+    let sent = detail(message, "Date").and_then(Value::as_str).map(str::to_owned);
     let header = |name: &str| header_of(message, name).unwrap_or_default();
     let unsubscribe = header("List-Unsubscribe");
     let links: Vec<&str> = unsubscribe.split(',').map(|link| link.trim().trim_matches(['<', '>'])).collect();
@@ -184,11 +187,11 @@ fn whole(message: &Stored) -> Value {
         "ID": message.id,
         "MessageID": message_id(message),
         "From": from,
-        "To": [address(&message.to)],
-        "Cc": [],
-        "Bcc": [],
-        "ReplyTo": [],
-        "ReturnPath": from["Address"],
+        "To": to(message),
+        "Cc": list_of(message, "Cc"),
+        "Bcc": list_of(message, "Bcc"),
+        "ReplyTo": list_of(message, "ReplyTo"),
+        "ReturnPath": detail(message, "ReturnPath").unwrap_or(&from["Address"]),
         "Subject": message.subject,
         "ListUnsubscribe": {
             "Header": unsubscribe,
@@ -196,25 +199,55 @@ fn whole(message: &Stored) -> Value {
             "Errors": "",
             "HeaderPost": header("List-Unsubscribe-Post"),
         },
-        "Date": message.received_at.to_rfc3339_opts(SecondsFormat::Millis, true),
+        "Date": sent.unwrap_or_else(|| message.received_at.to_rfc3339_opts(SecondsFormat::Millis, true)),
         "Tags": [],
         "Username": "",
         "Text": message.text,
         "HTML": message.html,
-        "Size": raw(message).len(),
-        "Inline": [],
-        "Attachments": [],
+        "Size": size(message),
+        "Inline": list_of(message, "Inline"),
+        "Attachments": list_of(message, "Attachments"),
     })
 }
 
+/// What only a mail that came by SMTP has.
+fn detail<'m>(message: &'m Stored, name: &str) -> Option<&'m Value> {
+    message.details.as_ref()?.get(name).filter(|value| !value.is_null())
+}
+
+fn list_of(message: &Stored, name: &str) -> Value {
+    detail(message, name).cloned().unwrap_or_else(|| json!([]))
+}
+
+/// Summaries have null for an empty list.
+fn some(list: Option<&Value>) -> Option<&Value> {
+    list.filter(|list| list.as_array().is_some_and(|list| !list.is_empty()))
+}
+
+fn from(message: &Stored) -> Value {
+    detail(message, "From").cloned().unwrap_or_else(|| address(&message.from))
+}
+
+fn to(message: &Stored) -> Value {
+    detail(message, "To").cloned().unwrap_or_else(|| json!([address(&message.to)]))
+}
+
+fn size(message: &Stored) -> usize {
+    message.size.and_then(|size| size.try_into().ok()).unwrap_or_else(|| raw(message).len())
+}
+
 fn header_of(message: &Stored, name: &str) -> Option<String> {
+    if let Some(headers) = detail(message, "Headers") {
+        return headers.get(name)?.get(0)?.as_str().map(str::to_owned);
+    }
     let headers = message.headers.as_object()?;
     let (_, value) = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     value.as_str().map(str::to_owned)
 }
 
 fn message_id(message: &Stored) -> String {
-    format!("{}@ferrobase", message.id)
+    let own = detail(message, "MessageID").and_then(Value::as_str).filter(|id| !id.is_empty());
+    own.map_or_else(|| format!("{}@ferrobase", message.id), str::to_owned)
 }
 
 /// `Name, address` as senders are stored, or only an address.
@@ -269,6 +302,9 @@ fn plain(html: &str) -> String {
 
 /// The headers in the order of their names, each with its values.
 fn all_headers(message: &Stored) -> Map<String, Value> {
+    if let Some(headers) = detail(message, "Headers").and_then(Value::as_object) {
+        return headers.clone();
+    }
     let own = message.headers.as_object().into_iter().flatten();
     let own = own.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
     let known = [
@@ -331,7 +367,29 @@ async fn headers(pool: Data<Pool>, id: Path<String>, asked: Query<Asked>) -> Ans
 
 async fn source(pool: Data<Pool>, id: Path<String>, asked: Query<Asked>) -> Answer {
     let message = find(&pool, &id, &asked.query).await?;
-    Ok(HttpResponse::Ok().content_type("text/plain; charset=utf-8").body(raw(&message)))
+    let source = queries::source(&pool, &message).await?.unwrap_or_else(|| raw(&message).into_bytes());
+    Ok(HttpResponse::Ok().content_type("text/plain; charset=utf-8").body(source))
+}
+
+/// As a download: a part may be a page with scripts, and would run in the inbox's origin.
+async fn part(pool: Data<Pool>, path: Path<(String, String)>, asked: Query<Asked>) -> Answer {
+    let (id, number) = path.into_inner();
+    let message = find(&pool, &id, &asked.query).await?;
+    let source = queries::source(&pool, &message).await?.ok_or(MailpitError::Unknown)?;
+    let part = web::block(move || super::mime::part(&source, &number)).await;
+    let part = part.ok().flatten().ok_or(MailpitError::Unknown)?;
+    let is_sound = !part.content_type.is_empty() && part.content_type.bytes().all(|byte| byte.is_ascii_graphic());
+    let content_type = if is_sound { part.content_type } else { "application/octet-stream".to_owned() };
+    let name: String = part.name.chars().map(|letter| if letter.is_ascii_graphic() { letter } else { '_' }).collect();
+    Ok(HttpResponse::Ok()
+        .content_type(content_type)
+        .insert_header((
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{}\"", name.replace(['"', '\\'], "_")),
+        ))
+        .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .body(part.bytes))
 }
 
 /// Scripts are disabled, because the page has the inbox's origin.
@@ -443,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_is_the_beginning_of_what_people_read() {
+    fn a_snippet_is_the_beginning_of_the_visible_text() {
         let html = "<html><head><title>T</title></head><style>p {}</style><p>Hello&nbsp;<b>you</b> &amp; me</p></html>";
         assert_eq!(plain(html), "Hello you & me");
         let message = |html: &str, text: &str| Stored {
@@ -456,6 +514,8 @@ mod tests {
             headers: json!({}),
             received_at: Utc::now(),
             opened: false,
+            details: None,
+            size: None,
         };
         assert_eq!(snippet(&message("", "some \n text")), "some text");
         assert_eq!(snippet(&message(&"é".repeat(150), "")), format!("{}...", "é".repeat(100)));

@@ -11,11 +11,24 @@
 //! | `DELETE /api/messages` | 204, all are gone |
 //! | `GET /messages/{id}/html` | the HTML part, sandboxed |
 //! | `/api/v1/…`, `/view/…` | what Mailpit answers ([`mailpit`]) |
+//!
+//! Apps that send mails of their own hand them to its [`Receiver`].
 
 mod mailpit;
+#[cfg(feature = "inbox-smtp")]
+mod mime;
 mod page;
 mod queries;
 mod search;
+#[cfg(feature = "inbox-smtp")]
+mod smtp;
+#[cfg(not(feature = "inbox-smtp"))]
+#[path = "no_smtp.rs"]
+mod smtp;
+
+#[cfg(not(feature = "inbox-smtp"))]
+use smtp as mime;
+pub use smtp::Receiver;
 
 use std::net::TcpListener;
 
@@ -31,7 +44,7 @@ use serde::Deserialize;
 use super::config::FromAddress;
 use super::{MailError, Message, Sender};
 use crate::db::{DbError, Pool};
-use crate::http::listen::KEEP_ALIVE;
+use crate::http::connection::KEEP_ALIVE;
 use crate::http::loopback::is_loopback_host;
 use crate::http::page::STYLE;
 
@@ -59,11 +72,7 @@ impl Sender for Inbox {
 
 /// Serves the inbox on `listener`, which must be at a loopback address. Call from an actix runtime.
 pub fn spawn(listener: TcpListener, pool: Pool) -> std::io::Result<ServerHandle> {
-    let address = listener.local_addr()?;
-    if !address.ip().is_loopback() {
-        let reason = format!("the inbox listens on this machine only, and {address} is reached from others");
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, reason));
-    }
+    loopback_address(&listener)?;
     let server = HttpServer::new(move || {
         App::new().app_data(Data::new(pool.clone())).wrap(from_fn(loopback_only)).configure(routes)
     })
@@ -76,6 +85,16 @@ pub fn spawn(listener: TcpListener, pool: Pool) -> std::io::Result<ServerHandle>
     let handle = server.handle();
     actix_web::rt::spawn(server);
     Ok(handle)
+}
+
+/// Refuses a listener that other machines reach.
+fn loopback_address(listener: &TcpListener) -> std::io::Result<()> {
+    let address = listener.local_addr()?;
+    if address.ip().is_loopback() {
+        return Ok(());
+    }
+    let reason = format!("the inbox listens on this machine only, and {address} is reached from others");
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, reason))
 }
 
 fn routes(service: &mut web::ServiceConfig) {
@@ -186,7 +205,11 @@ async fn show(pool: Data<Pool>, query: Query<PageQuery>) -> Result<HttpResponse,
         queries::mark_opened(&pool, shown).await?;
     }
     let view = page::View::parse(query.view.as_deref());
-    let text = page::render(&messages, shown.as_ref(), view, chrono::Local::now());
+    let source = match &shown {
+        Some(shown) if view == page::View::Source => queries::source(&pool, shown).await?,
+        _ => None,
+    };
+    let text = page::render(&messages, shown.as_ref(), source.as_deref(), view, chrono::Local::now());
     Ok(HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")
         .insert_header((

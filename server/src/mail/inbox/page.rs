@@ -28,10 +28,18 @@ impl View {
 const TRASH: &str = r#"<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M10 11v6M14 11v6M19 6v14a2 2 0 0 1-2 2H7a2 2 0 0 1-2-2V6M3 6h18M8 6V4a2 2 0 0 1 2-2h4a2 2 0 0 1 2 2v2"/></svg>"#;
 
 /// The whole page; `now` determines how times are shown.
-pub fn render(messages: &[Stored], shown: Option<&Stored>, view: View, now: DateTime<Local>) -> String {
+///
+/// `source`: of a shown message that came by SMTP.
+pub fn render(
+    messages: &[Stored],
+    shown: Option<&Stored>,
+    source: Option<&[u8]>,
+    view: View,
+    now: DateTime<Local>,
+) -> String {
     let newest = messages.first().map_or("", |m| m.id.as_str());
     let list = list(messages, shown, now);
-    let article = shown.map_or_else(String::new, |message| article(message, view));
+    let article = shown.map_or_else(String::new, |message| article(message, source, view));
     let delete = if messages.is_empty() {
         String::new()
     } else {
@@ -75,7 +83,7 @@ fn subject(message: &Stored) -> &str {
     if message.subject.is_empty() { "(no subject)" } else { &message.subject }
 }
 
-fn article(message: &Stored, view: View) -> String {
+fn article(message: &Stored, received: Option<&[u8]>, view: View) -> String {
     let tabs: String = View::ALL
         .iter()
         .map(|(tab, name, label)| {
@@ -91,7 +99,11 @@ fn article(message: &Stored, view: View) -> String {
         ),
         View::Text if message.text.is_empty() => r#"<p class="soft">This mail has no text part.</p>"#.to_owned(),
         View::Text => format!("<pre tabindex=\"0\">{}</pre>", linked(&message.text)),
-        View::Source => format!("<pre tabindex=\"0\">{}</pre>", escape(&source(message))),
+        View::Source => {
+            let source =
+                received.map_or_else(|| source(message), |source| String::from_utf8_lossy(source).into_owned());
+            format!("<pre tabindex=\"0\">{}</pre>", escape(&source))
+        }
     };
     let from = if message.from.is_empty() { String::new() } else { format!("<br>From {}", escape(&message.from)) };
     format!(
@@ -158,13 +170,15 @@ mod tests {
             headers: serde_json::json!({"X-Kind": "test"}),
             received_at: Utc::now(),
             opened: false,
+            details: None,
+            size: None,
         }
     }
 
     #[test]
     fn nothing_of_a_mail_becomes_markup_of_the_page() {
         for view in [View::Html, View::Text, View::Source] {
-            let page = render(&[message()], Some(&message()), view, Local::now());
+            let page = render(&[message()], Some(&message()), Some(b"<script>"), view, Local::now());
             assert!(page.contains("A &amp; B &lt;script&gt;") && !page.contains("<script>"), "{page}");
             assert!(!page.contains("<p>hello</p>"), "the HTML part is only shown in its frame");
         }
@@ -181,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_as_people_do() {
+    fn times_are_formatted_for_people() {
         let now = Local.with_ymd_and_hms(2026, 11, 21, 12, 0, 0).single().expect("a time");
         for (hours, told) in [(2, "10:00 AM"), (20, "Yesterday"), (80, "Nov 18"), (24 * 400, "Oct 17, 2025")] {
             assert_eq!(when(now - chrono::Duration::hours(hours), now), told);

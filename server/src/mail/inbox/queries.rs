@@ -25,10 +25,29 @@ pub struct Stored {
     pub received_at: DateTime<Utc>,
     /// Whether a person has looked at it.
     pub opened: bool,
+    /// What only mails that came by SMTP have, by Mailpit's names.
+    #[serde(skip)]
+    pub details: Option<Value>,
+    /// The size of their source.
+    #[serde(skip)]
+    pub size: Option<i32>,
 }
 
-const COLUMNS: &str =
-    "id, sender, recipient, subject, body_text, body_html, headers, received_at, opened_at is not null as opened";
+/// A mail that came by SMTP.
+#[cfg(feature = "inbox-smtp")]
+pub struct Received {
+    /// `Name, address`, or only the address.
+    pub sender: String,
+    pub recipient: String,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    pub details: Value,
+    pub source: Vec<u8>,
+}
+
+const COLUMNS: &str = "id, sender, recipient, subject, body_text, body_html, headers, received_at,
+  opened_at is not null as opened, details, octet_length(source) as size";
 
 fn stored(row: &Row) -> Stored {
     Stored {
@@ -41,6 +60,8 @@ fn stored(row: &Row) -> Stored {
         headers: row.get("headers"),
         received_at: row.get("received_at"),
         opened: row.get("opened"),
+        details: row.get("details"),
+        size: row.get("size"),
     }
 }
 
@@ -50,12 +71,36 @@ pub async fn insert(pool: &Pool, sender: &str, message: &Message) -> Result<(), 
     let lease = pool.lease().await?;
     lease
         .execute(
-            "insert into ferrobase.inbox (sender, recipient, subject, body_text, body_html, headers)
+            "insert into _supavisor.inbox (sender, recipient, subject, body_text, body_html, headers)
              values ($1, $2, $3, $4, $5, $6)",
             &[&sender, &message.to, &message.subject, &message.text, &message.html, &Value::Object(headers)],
         )
         .await?;
     Ok(())
+}
+
+/// Yields the mail's number.
+#[cfg(feature = "inbox-smtp")]
+pub async fn insert_received(pool: &Pool, mail: &Received) -> Result<i64, DbError> {
+    let lease = pool.lease().await?;
+    let row = lease
+        .query_one(
+            "insert into _supavisor.inbox (sender, recipient, subject, body_text, body_html, details, source)
+             values ($1, $2, $3, $4, $5, $6, $7) returning id",
+            &[&mail.sender, &mail.recipient, &mail.subject, &mail.text, &mail.html, &mail.details, &mail.source],
+        )
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
+/// What came by SMTP, as it came.
+pub async fn source(pool: &Pool, message: &Stored) -> Result<Option<Vec<u8>>, InboxError> {
+    if message.details.is_none() {
+        return Ok(None);
+    }
+    let lease = pool.lease().await?;
+    let row = lease.query_opt("select source from _supavisor.inbox where id::text = $1", &[&message.id]).await?;
+    Ok(row.and_then(|row| row.get(0)))
 }
 
 /// Newest first; `to` is compared case-insensitively.
@@ -64,8 +109,8 @@ pub async fn list(pool: &Pool, to: Option<&str>, limit: u16) -> Result<Vec<Store
     let rows = lease
         .query(
             &format!(
-                "select {COLUMNS} from ferrobase.inbox
-                 where $1::text is null or lower(recipient) = lower($1)
+                "select {COLUMNS} from _supavisor.inbox
+                 where $1::text is null or lower(recipient) = lower($1) or details->'Recipients' ? lower($1)
                  order by id desc limit $2"
             ),
             &[&to, &i64::from(limit)],
@@ -76,14 +121,14 @@ pub async fn list(pool: &Pool, to: Option<&str>, limit: u16) -> Result<Vec<Store
 
 pub async fn find(pool: &Pool, id: i64) -> Result<Option<Stored>, InboxError> {
     let lease = pool.lease().await?;
-    let row = lease.query_opt(&format!("select {COLUMNS} from ferrobase.inbox where id = $1"), &[&id]).await?;
+    let row = lease.query_opt(&format!("select {COLUMNS} from _supavisor.inbox where id = $1"), &[&id]).await?;
     Ok(row.as_ref().map(stored))
 }
 
 pub async fn mark_opened(pool: &Pool, message: &Stored) -> Result<(), InboxError> {
     if !message.opened {
         let lease = pool.lease().await?;
-        lease.execute("update ferrobase.inbox set opened_at = now() where id::text = $1", &[&message.id]).await?;
+        lease.execute("update _supavisor.inbox set opened_at = now() where id::text = $1", &[&message.id]).await?;
     }
     Ok(())
 }
@@ -92,16 +137,22 @@ pub async fn mark_opened(pool: &Pool, message: &Stored) -> Result<(), InboxError
 const MATCHES: &str = "not exists (
   select from jsonb_to_recordset($1::jsonb) as t (field text, word text, excluded boolean)
   where t.excluded = case t.field
-    when 'to' then strpos(lower(recipient), t.word) > 0
+    when 'to' then strpos(lower(coalesce(details->>'To', recipient)), t.word) > 0
+    when 'cc' then strpos(lower(coalesce(details->>'Cc', '')), t.word) > 0
+    when 'bcc' then strpos(lower(coalesce(details->>'Bcc', '')), t.word) > 0
+    when 'reply-to' then strpos(lower(coalesce(details->>'ReplyTo', '')), t.word) > 0
     when 'from' then strpos(lower(sender), t.word) > 0
-    when 'addressed' then strpos(lower(recipient || ' ' || sender), t.word) > 0
+    when 'addressed' then strpos(lower(concat_ws(' ', recipient, sender, details->>'To', details->>'Cc', details->>'Bcc',
+      details->>'ReplyTo')), t.word) > 0
     when 'subject' then strpos(lower(subject), t.word) > 0
-    when 'message-id' then strpos(id || '@ferrobase', t.word) > 0
+    when 'message-id' then strpos(lower(coalesce(details->>'MessageID', id || '@ferrobase')), t.word) > 0
+    when 'attachment' then coalesce(jsonb_array_length(details->'Attachments'), 0) > 0
+    when 'inline' then coalesce(jsonb_array_length(details->'Inline'), 0) > 0
     when 'read' then opened_at is not null
     when 'after' then received_at >= t.word::timestamptz
     when 'before' then received_at < t.word::timestamptz
-    when 'larger' then octet_length(body_text) + octet_length(body_html) > t.word::bigint
-    when 'smaller' then octet_length(body_text) + octet_length(body_html) < t.word::bigint
+    when 'larger' then coalesce(octet_length(source), octet_length(body_text) + octet_length(body_html)) > t.word::bigint
+    when 'smaller' then coalesce(octet_length(source), octet_length(body_text) + octet_length(body_html)) < t.word::bigint
     when 'text' then strpos(regexp_replace(lower(concat_ws(' ', sender, subject, recipient, body_text,
       regexp_replace(body_html, '<[^>]*>', ' ', 'g'))), '[\\s<>\",;()]+', ' ', 'g'), t.word) > 0
     else false
@@ -124,12 +175,12 @@ pub async fn select(pool: &Pool, terms: &[Term], start: i64, limit: Option<i64>)
         .query_one(
             &format!(
                 "select count(*), count(*) filter (where opened_at is null), count(*) filter (where {MATCHES}),
-                        count(*) filter (where opened_at is null and {MATCHES}) from ferrobase.inbox"
+                        count(*) filter (where opened_at is null and {MATCHES}) from _supavisor.inbox"
             ),
             &[&terms],
         )
         .await?;
-    let page = format!("select {COLUMNS} from ferrobase.inbox where {MATCHES} order by id desc offset $2 limit $3");
+    let page = format!("select {COLUMNS} from _supavisor.inbox where {MATCHES} order by id desc offset $2 limit $3");
     let rows = lease.query(&page, &[&terms, &start, &limit]).await?;
     Ok(Selected {
         messages: rows.iter().map(stored).collect(),
@@ -143,7 +194,7 @@ pub async fn select(pool: &Pool, terms: &[Term], start: i64, limit: Option<i64>)
 /// Marks the matching messages with these numbers, or all, as opened or not.
 pub async fn mark(pool: &Pool, ids: Option<&[i64]>, terms: &[Term], opened: bool) -> Result<(), InboxError> {
     let mark = format!(
-        "update ferrobase.inbox set opened_at = case when $3 then coalesce(opened_at, now()) end
+        "update _supavisor.inbox set opened_at = case when $3 then coalesce(opened_at, now()) end
          where ($2::bigint[] is null or id = any ($2)) and {MATCHES}"
     );
     let terms = serde_json::to_value(terms).unwrap_or_default();
@@ -153,7 +204,7 @@ pub async fn mark(pool: &Pool, ids: Option<&[i64]>, terms: &[Term], opened: bool
 
 /// Deletes the matching messages with these numbers, or all.
 pub async fn delete(pool: &Pool, ids: Option<&[i64]>, terms: &[Term]) -> Result<(), InboxError> {
-    let delete = format!("delete from ferrobase.inbox where ($2::bigint[] is null or id = any ($2)) and {MATCHES}");
+    let delete = format!("delete from _supavisor.inbox where ($2::bigint[] is null or id = any ($2)) and {MATCHES}");
     let terms = serde_json::to_value(terms).unwrap_or_default();
     pool.lease().await?.execute(&delete, &[&terms, &ids]).await?;
     Ok(())

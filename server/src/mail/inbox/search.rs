@@ -1,8 +1,8 @@
 //! Searches of the inbox, in Mailpit's syntax.
 //!
-//! `to:`, `from:`, `addressed:`, `subject:`, `message-id:`, `is:read`, `is:unread`, `before:`, `after:`, `larger:`,
-//! `smaller:`, and text; several have to match together. A leading `-` or `!` excludes, `"…"` quotes a phrase.
-//! Properties that no mail here has (`cc:`, `tag:`, `has:attachment`, …) match none.
+//! `to:`, `cc:`, `bcc:`, `reply-to:`, `from:`, `addressed:`, `subject:`, `message-id:`, `is:read`, `is:unread`, `has:attachment`,
+//! `has:inline`, `before:`, `after:`, `larger:`, `smaller:`, and text; several have to match together. A leading `-` or `!`
+//! excludes, `"…"` quotes a phrase. Tags, which no mail here has, match none.
 
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeZone};
 use serde::Serialize;
@@ -25,8 +25,7 @@ impl Term {
     }
 
     fn parse(word: &str) -> Option<Self> {
-        const FIELDS: [&str; 5] = ["to", "from", "addressed", "subject", "message-id"];
-        const NOBODYS: [&str; 4] = ["cc", "bcc", "reply-to", "tag"];
+        const FIELDS: [&str; 8] = ["to", "cc", "bcc", "reply-to", "from", "addressed", "subject", "message-id"];
         let (word, excluded) = match word.strip_prefix(['-', '!']) {
             Some(rest) if !rest.is_empty() => (rest, true),
             _ => (word, false),
@@ -38,15 +37,15 @@ impl Term {
             let word = if field == "subject" { value.to_owned() } else { cleaned };
             return (!word.is_empty()).then(|| Self::new(field, word, excluded));
         }
-        if NOBODYS.contains(&name) {
+        if name == "tag" {
             return (!cleaned.is_empty()).then(|| Self::new("none", "", excluded));
         }
         match (name, value) {
             ("is", "read") => return Some(Self::new("read", "", excluded)),
             ("is", "unread") => return Some(Self::new("read", "", !excluded)),
-            ("is", "tagged") | ("has", "inline" | "inlines" | "attachment" | "attachments") => {
-                return Some(Self::new("none", "", excluded));
-            }
+            ("is", "tagged") => return Some(Self::new("none", "", excluded)),
+            ("has", "inline" | "inlines") => return Some(Self::new("inline", "", excluded)),
+            ("has", "attachment" | "attachments") => return Some(Self::new("attachment", "", excluded)),
             ("after", value) => return time(value).map(|time| Self::new("after", time, excluded)),
             ("before", value) => return time(value).map(|time| Self::new("before", time, excluded)),
             ("larger", value) if bytes(value) > 0 => {
@@ -140,7 +139,8 @@ mod tests {
             ),
             ("!is:read is:unread", vec![of("read", "", true), of("read", "", true)]),
             ("Hello, (World)", vec![of("text", "hello", false), of("text", "world", false)]),
-            ("tag:x -has:attachment", vec![of("none", "", false), of("none", "", true)]),
+            ("tag:x -has:attachment", vec![of("none", "", false), of("attachment", "", true)]),
+            ("has:inlines bcc:Ada", vec![of("inline", "", false), of("bcc", "ada", false)]),
             ("larger:1.5k larger:much", vec![of("larger", "1536", false), of("text", "larger:much", false)]),
             ("larger:99999999999999999999m", vec![of("larger", "9223372036854775807", false)]),
             ("x after:+99999-01-01", vec![of("text", "x", false)]),

@@ -3,8 +3,8 @@
 //! Nothing is sent while no other instance is known. Each instance owns the presences of its sockets and sends all of
 //! them to a new instance. An instance that was silent for [`LEASE`] is removed with its presences.
 
-mod letter;
 pub mod log;
+mod message;
 pub mod nats;
 
 use std::collections::{HashMap, HashSet};
@@ -23,16 +23,16 @@ use super::hub::World;
 use super::presence::Presence;
 use super::protocol::{Broadcast, UserPayload};
 use super::{Inner, token};
-use letter::{Desk, Note, Room, Seal};
+use message::{Assembler, Content, Room, Signer};
 pub use nats::NatsConfig;
 
-/// The most letters and bytes that may wait to be sent; further ones are lost.
+/// The most messages and bytes that may wait to be sent; further ones are lost.
 const WAITING: (usize, usize) = (4096, 64 << 20);
 /// The interval of heartbeats.
 pub const TICK: Duration = Duration::from_secs(5);
 /// An instance that was silent for this long is gone.
 const LEASE: Duration = Duration::from_secs(20);
-/// About how many presences go into one letter.
+/// About how many presences go into one message.
 const PRESENCES: usize = 500;
 /// The timeout for the farewell when the server stops.
 const LAST_WORD: Duration = Duration::from_secs(2);
@@ -40,15 +40,15 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 /// The connection to other instances.
 pub struct Bus {
     instance: u64,
-    seal: Seal,
+    signer: Signer,
     nats: Option<NatsConfig>,
     out: mpsc::Sender<Bytes>,
     waiting: Mutex<Option<mpsc::Receiver<Bytes>>>,
     waiting_bytes: AtomicUsize,
     /// Notified when the queue is empty.
     sent: Notify,
-    next_letter: AtomicU64,
-    desk: Mutex<Desk>,
+    next_message: AtomicU64,
+    assembler: Mutex<Assembler>,
     peers: Mutex<HashMap<u64, Peer>>,
     has_peers: AtomicBool,
     /// Whether NATS is connected, if it is used.
@@ -69,14 +69,14 @@ impl Bus {
         let (out, waiting) = mpsc::channel(WAITING.0);
         Self {
             instance,
-            seal: Seal::new(secret),
+            signer: Signer::new(secret),
             nats,
             out,
             waiting: Mutex::new(Some(waiting)),
             waiting_bytes: AtomicUsize::new(0),
             sent: Notify::new(),
-            next_letter: AtomicU64::new(1),
-            desk: Mutex::default(),
+            next_message: AtomicU64::new(1),
+            assembler: Mutex::default(),
             peers: Mutex::default(),
             has_peers: AtomicBool::new(false),
             is_connected: AtomicBool::new(false),
@@ -84,46 +84,46 @@ impl Bus {
         }
     }
 
-    /// Whether letters go through the database's log.
+    /// Whether messages go through the database's log.
     pub fn is_in_log(&self) -> bool {
         self.nats.is_none()
     }
 
     /// The name shared by the project's instances only.
     fn name(&self) -> String {
-        self.seal.name()
+        self.signer.name()
     }
 
-    fn letter(&self, note: &Note) -> Bytes {
-        serde_json::to_vec(note).unwrap_or_default().into()
+    fn message(&self, content: &Content) -> Bytes {
+        serde_json::to_vec(content).unwrap_or_default().into()
     }
 
-    /// A letter for the transport, in parts of at most `longest` bytes.
-    fn sealed(&self, letter: &[u8], longest: usize) -> Vec<Bytes> {
-        let number = self.next_letter.fetch_add(1, Ordering::Relaxed);
-        self.seal.seal(self.instance, number, letter, longest)
+    /// A message for the transport, in parts of at most `longest` bytes.
+    fn signed(&self, message: &[u8], longest: usize) -> Vec<Bytes> {
+        let number = self.next_message.fetch_add(1, Ordering::Relaxed);
+        self.signer.sign(self.instance, number, message, longest)
     }
 
-    fn write(&self, inner: &Inner, note: &Note) {
-        let letter = self.letter(note);
-        let size = letter.len();
+    fn write(&self, inner: &Inner, content: &Content) {
+        let message = self.message(content);
+        let size = message.len();
         let before = self.waiting_bytes.fetch_add(size, Ordering::AcqRel);
         let is_full = before > 0 && before + size > WAITING.1;
-        if is_full || size > letter::LONGEST || self.out.try_send(letter).is_err() {
+        if is_full || size > message::LONGEST || self.out.try_send(message).is_err() {
             self.waiting_bytes.fetch_sub(size, Ordering::AcqRel);
             self.lose(inner, 1, &"they are taken too slowly");
         }
     }
 
-    /// Removes these from the count of waiting letters.
-    fn taken(&self, letters: &[Bytes]) {
-        let size: usize = letters.iter().map(Bytes::len).sum();
+    /// Removes these from the count of waiting messages.
+    fn taken(&self, messages: &[Bytes]) {
+        let size: usize = messages.iter().map(Bytes::len).sum();
         if self.waiting_bytes.fetch_sub(size, Ordering::AcqRel) == size {
             self.sent.notify_waiters();
         }
     }
 
-    /// Counts letters that other instances will not get; logs it from time to time.
+    /// Counts messages that other instances will not get; logs it from time to time.
     fn lose(&self, inner: &Inner, count: usize, why: &dyn std::fmt::Display) {
         const PAUSE: i64 = 10;
         inner.metrics.lost_between_instances.fetch_add(count as u64, Ordering::Relaxed);
@@ -143,9 +143,9 @@ impl Bus {
             }
     }
 
-    /// This instance now receives letters: announces it to the others, which answer with their presences.
+    /// This instance now receives messages: announces it to the others, which answer with their presences.
     pub fn up(&self, inner: &Inner) {
-        self.write(inner, &Note::Hello);
+        self.write(inner, &Content::Hello);
         self.present(inner);
     }
 
@@ -156,21 +156,21 @@ impl Bus {
             count += presences.len();
             rooms.push(Room { topic: world.topic.to_string(), private: world.private, presences });
             if count >= PRESENCES {
-                self.write(inner, &Note::Present { rooms: std::mem::take(&mut rooms), is_last: false });
+                self.write(inner, &Content::Present { rooms: std::mem::take(&mut rooms), is_last: false });
                 count = 0;
             }
         }
-        self.write(inner, &Note::Present { rooms, is_last: true });
+        self.write(inner, &Content::Present { rooms, is_last: true });
     }
 
     /// Announces that this instance leaves.
     pub fn leave(&self, inner: &Inner) {
-        self.write(inner, &Note::Bye);
+        self.write(inner, &Content::Bye);
         self.peers.lock().clear();
         self.has_peers.store(false, Ordering::Release);
     }
 
-    /// Letters are no longer received. The others send their presences again after the next [`Self::up`].
+    /// Messages are no longer received. The others send their presences again after the next [`Self::up`].
     pub fn lost(&self, inner: &Inner) {
         let gone: Vec<u64> = self.peers.lock().drain().map(|(peer, _)| peer).collect();
         self.has_peers.store(false, Ordering::Release);
@@ -195,7 +195,7 @@ impl Bus {
             !peers.is_empty()
         };
         if has_peers && (self.nats.is_none() || self.is_connected.load(Ordering::Acquire)) {
-            self.write(inner, &Note::Here);
+            self.write(inner, &Content::Here);
         }
         for peer in gone {
             tracing::info!(instance = format!("{peer:x}"), "an instance of realtime is gone");
@@ -218,79 +218,79 @@ impl Bus {
             Broadcast::Bytes(bytes) => (None, None, Some(STANDARD_NO_PAD.encode(bytes))),
         };
         let (topic, private) = (world.topic.to_string(), world.private);
-        self.write(inner, &Note::Broadcast { topic, private, event, json, bytes });
+        self.write(inner, &Content::Broadcast { topic, private, event, json, bytes });
     }
 
     pub fn track(&self, inner: &Inner, world: &World, presence: impl FnOnce() -> Presence) {
         if self.is_of_use(inner) {
             let (topic, private) = (world.topic.to_string(), world.private);
-            self.write(inner, &Note::Track { topic, private, presence: presence() });
+            self.write(inner, &Content::Track { topic, private, presence: presence() });
         }
     }
 
     pub fn untrack(&self, inner: &Inner, world: &World, channel: u64) {
         if self.is_of_use(inner) {
-            self.write(inner, &Note::Untrack { topic: world.topic.to_string(), private: world.private, channel });
+            self.write(inner, &Content::Untrack { topic: world.topic.to_string(), private: world.private, channel });
         }
     }
 
     /// Handles a received part.
     pub fn receive(&self, inner: &Inner, content: Bytes) {
-        let Some(part) = self.seal.open(content) else {
-            self.lose(inner, 1, &"one bears a seal that is not this project's");
+        let Some(part) = self.signer.open(content) else {
+            self.lose(inner, 1, &"a message is not signed by this project");
             return;
         };
         let from = part.from;
         if from == self.instance {
             return;
         }
-        let Some(letter) = self.desk.lock().put(part) else { return };
-        match serde_json::from_slice(&letter) {
-            Ok(note) => self.read(inner, from, note),
-            // A letter of another version.
+        let Some(message) = self.assembler.lock().put(part) else { return };
+        match serde_json::from_slice(&message) {
+            Ok(content) => self.read(inner, from, content),
+            // A message of another version.
             Err(error) => self.lose(inner, 1, &error),
         }
     }
 
-    fn read(&self, inner: &Inner, from: u64, note: Note) {
-        if note != Note::Bye {
+    fn read(&self, inner: &Inner, from: u64, content: Content) {
+        if content != Content::Bye {
             let mut peers = self.peers.lock();
             let new = || Peer { heard: Instant::now(), told: HashSet::new() };
             peers.entry(from).or_insert_with(new).heard = Instant::now();
             self.has_peers.store(true, Ordering::Release);
         }
-        match note {
-            Note::Hello => {
+        match content {
+            Content::Hello => {
                 if let Some(peer) = self.peers.lock().get_mut(&from) {
                     peer.told.clear();
                 }
-                self.write(inner, &Note::Here);
+                self.write(inner, &Content::Here);
                 self.present(inner);
             }
-            Note::Here => {}
-            Note::Bye => {
+            Content::Here => {}
+            Content::Bye => {
                 let mut peers = self.peers.lock();
                 peers.remove(&from);
                 self.has_peers.store(!peers.is_empty(), Ordering::Release);
                 drop(peers);
                 self.forget(inner, from);
             }
-            Note::Broadcast { topic, private, event, json, bytes } => {
+            Content::Broadcast { topic, private, event, json, bytes } => {
                 let Some(message) = message(event, json, bytes) else { return };
                 let count = inner.hub.broadcast(&World::new(&topic, private), &message, None, None);
                 inner.events.add(count);
             }
-            Note::Track { topic, private, presence } => {
+            Content::Track { topic, private, presence } => {
                 inner.hub.change_presence(&World::new(&topic, private), |presences| {
                     let Presence { channel, key, reference, payload } = presence;
                     presences.track(from, channel, &key, &reference, payload)
                 });
             }
-            Note::Untrack { topic, private, channel } => {
+            Content::Untrack { topic, private, channel } => {
                 let world = World::new(&topic, private);
                 inner.hub.change_presence(&world, |presences| presences.untrack(from, channel));
             }
-            Note::Present { rooms, is_last } => self.presences_of(inner, from, rooms, is_last),
+            Content::Present { rooms, is_last } => self.presences_of(inner, from, rooms, is_last),
         }
     }
 
@@ -315,13 +315,13 @@ impl Bus {
     }
 
     fn forget(&self, inner: &Inner, instance: u64) {
-        self.desk.lock().forget(instance);
+        self.assembler.lock().forget(instance);
         for world in inner.hub.worlds() {
             inner.hub.change_presence(&world, |presences| presences.replace(instance, Vec::new()));
         }
     }
 
-    /// Sends queued letters until the server stops, and then the farewell.
+    /// Sends queued messages until the server stops, and then the farewell.
     pub async fn run(inner: Arc<Inner>) {
         let bus = &inner.bus;
         let Some(mut waiting) = bus.waiting.lock().take() else { return };

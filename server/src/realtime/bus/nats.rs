@@ -99,9 +99,9 @@ pub async fn run(inner: &Arc<Inner>, config: &NatsConfig, waiting: &mut Receiver
 }
 
 async fn publish(inner: &Arc<Inner>, client: &Client, subject: &str, waiting: &mut Receiver<Bytes>) {
-    while let Some(letter) = waiting.recv().await {
+    while let Some(message) = waiting.recv().await {
         let longest = client.max_payload().min(LONGEST);
-        for part in inner.bus.sealed(&letter, longest) {
+        for part in inner.bus.signed(&message, longest) {
             if let Err(error) = client.publish(subject.to_owned(), part).await {
                 inner.bus.lose(inner, 1, &error);
                 break;
@@ -111,7 +111,7 @@ async fn publish(inner: &Arc<Inner>, client: &Client, subject: &str, waiting: &m
             // The farewell still has to be sent.
             let _ = client.flush().await;
         }
-        inner.bus.taken(&[letter]);
+        inner.bus.taken(&[message]);
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_address_of_nats_is_refused_and_its_password_not_repeated() {
+    fn invalid_nats_addresses_are_refused_without_repeating_the_password() {
         let parse = |url: &str, subject: Option<&str>| {
             NatsConfig::parse(Secret::new(url.to_owned()), subject.map(str::to_owned)).map(|config| config.subject)
         };

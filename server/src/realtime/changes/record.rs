@@ -28,12 +28,12 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Pending updates of the rows.
 #[derive(Default)]
 pub struct Record {
-    behind: Mutex<Behind>,
+    pending: Mutex<PendingWrites>,
     wake: Notify,
 }
 
 #[derive(Default)]
-struct Behind {
+struct PendingWrites {
     channels: HashSet<u64>,
     /// Every channel, because a write has failed.
     all: bool,
@@ -44,29 +44,29 @@ struct Behind {
 impl Record {
     /// The subscriptions of a channel have changed.
     pub fn touch(&self, channel: u64) {
-        let mut behind = self.behind.lock();
-        if !behind.all {
-            behind.channels.insert(channel);
+        let mut pending = self.pending.lock();
+        if !pending.all {
+            pending.channels.insert(channel);
         }
-        drop(behind);
+        drop(pending);
         self.wake.notify_one();
     }
 
     /// The stream runs.
     pub fn sweep(&self) {
-        self.behind.lock().sweep = true;
+        self.pending.lock().sweep = true;
         self.wake.notify_one();
     }
 
-    fn take(&self) -> Behind {
-        std::mem::take(&mut *self.behind.lock())
+    fn take(&self) -> PendingWrites {
+        std::mem::take(&mut *self.pending.lock())
     }
 
     fn failed(&self, sweep: bool) {
-        let mut behind = self.behind.lock();
+        let mut pending = self.pending.lock();
         // Pending updates are dropped, because everything is written again.
-        *behind = Behind { channels: HashSet::new(), all: true, sweep: sweep || behind.sweep };
-        drop(behind);
+        *pending = PendingWrites { channels: HashSet::new(), all: true, sweep: sweep || pending.sweep };
+        drop(pending);
         self.wake.notify_one();
     }
 }
@@ -81,11 +81,11 @@ pub async fn run(inner: Arc<Inner>) {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         }
         tokio::time::sleep(GATHER).await;
-        let behind = record.take();
+        let pending = record.take();
         let database = replaced::times();
-        if let Err(error) = write(&inner, &behind).await {
+        if let Err(error) = write(&inner, &pending).await {
             tracing::debug!(%error, "realtime.subscription is not kept up to date");
-            record.failed(behind.sweep);
+            record.failed(pending.sweep);
             if replaced::times() == database {
                 tokio::time::sleep(PAUSE).await;
             }
@@ -93,15 +93,15 @@ pub async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn write(inner: &Inner, behind: &Behind) -> Result<(), DbError> {
-    if behind.sweep {
+async fn write(inner: &Inner, pending: &PendingWrites) -> Result<(), DbError> {
+    if pending.sweep {
         call(inner, "select realtime.forget_subscriptions()", Vec::new()).await?;
     }
-    if behind.all {
+    if pending.all {
         note(inner, None, &[]).await?;
     }
     let channels: Vec<u64> =
-        if behind.all { inner.changes.registry.read().channels() } else { behind.channels.iter().copied().collect() };
+        if pending.all { inner.changes.registry.read().channels() } else { pending.channels.iter().copied().collect() };
     for batch in channels.chunks(BATCH) {
         let Err(error) = note(inner, Some(batch), &rows(inner, batch)).await else { continue };
         let DbError::Refused(_) = error else { return Err(error) };

@@ -1,4 +1,4 @@
-//! Follows the database's log while it is needed: changed rows, broadcasts of the database, letters of other instances.
+//! Follows the database's log while it is needed: changed rows, broadcasts of the database, messages of other instances.
 //!
 //! The slot is temporary: it ends with its connection, so a dead server retains no log. Commits between a loss
 //! and the next start are missing. Every channel is then told to rejoin, which clients do automatically, and to

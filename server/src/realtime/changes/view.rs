@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_entered_can_leave_and_once() {
+    fn only_entered_members_can_leave_and_only_once() {
         let view = View::default();
         assert!(!view.leave(&["1"]));
         assert!(view.enter(&["1"]) && view.enter(&["1"]) && view.enter(&["a", "bc"]));

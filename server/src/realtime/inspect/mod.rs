@@ -27,7 +27,7 @@ const SHOWN: usize = 4096;
 
 /// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From a client.
     In,
     /// To clients.
@@ -36,10 +36,10 @@ pub enum Way {
 
 /// A recorded frame.
 #[derive(Clone, Debug)]
-pub struct Noted {
+pub struct RecordedFrame {
     pub number: u64,
     pub at: DateTime<Utc>,
-    pub way: Way,
+    pub direction: Direction,
     /// Whether the channel is private; `None` if the channel does not exist (any more).
     pub private: Option<bool>,
     /// Its beginning, without tokens.
@@ -50,7 +50,7 @@ pub struct Noted {
 }
 
 struct Watch {
-    frames: VecDeque<Noted>,
+    frames: VecDeque<RecordedFrame>,
     /// Frames so far.
     count: u64,
     looked: Instant,
@@ -65,7 +65,7 @@ pub struct Inspector {
 
 impl Inspector {
     /// The recorded frames of a topic (without its prefix), oldest first. Starts watching it.
-    pub fn look(&self, topic: &str) -> Vec<Noted> {
+    pub fn look(&self, topic: &str) -> Vec<RecordedFrame> {
         let mut watches = self.watches.lock();
         let now = Instant::now();
         if !watches.contains_key(topic) && watches.len() >= TOPICS {
@@ -85,7 +85,7 @@ impl Inspector {
     pub fn note_in(&self, incoming: &Incoming, private: Option<bool>) {
         if self.is_watched.load(Ordering::Acquire) {
             let topic = incoming.topic.strip_prefix(TOPIC_PREFIX).unwrap_or(&incoming.topic);
-            self.note(topic, Way::In, private, 1, || (sent(incoming), incoming.size()));
+            self.note(topic, Direction::In, private, 1, || (sent(incoming), incoming.size()));
         }
     }
 
@@ -93,7 +93,7 @@ impl Inspector {
     pub fn note_out(&self, topic: &str, private: Option<bool>, frame: &Bytes, receivers: usize) {
         if receivers > 0 && self.is_watched.load(Ordering::Acquire) {
             let topic = topic.strip_prefix(TOPIC_PREFIX).unwrap_or(topic);
-            self.note(topic, Way::Out, private, receivers, || {
+            self.note(topic, Direction::Out, private, receivers, || {
                 let (is_text, content) = inside(frame);
                 (if is_text { start_of(content) } else { binary(content) }, content.len())
             });
@@ -103,7 +103,7 @@ impl Inspector {
     fn note(
         &self,
         topic: &str,
-        way: Way,
+        direction: Direction,
         private: Option<bool>,
         receivers: usize,
         written: impl FnOnce() -> (String, usize),
@@ -118,8 +118,8 @@ impl Inspector {
         let text = without_tokens(&text);
         // The same frame, sent to each client separately.
         if let Some(last) = watch.frames.back_mut()
-            && (last.way, last.private, last.size) == (Way::Out, private, size)
-            && way == Way::Out
+            && (last.direction, last.private, last.size) == (Direction::Out, private, size)
+            && direction == Direction::Out
             && last.text == text
         {
             last.receivers += receivers;
@@ -130,7 +130,7 @@ impl Inspector {
         }
         watch.count += 1;
         let number = watch.count;
-        watch.frames.push_back(Noted { number, at: Utc::now(), way, private, text, size, receivers });
+        watch.frames.push_back(RecordedFrame { number, at: Utc::now(), direction, private, text, size, receivers });
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_topics_that_nobody_looks_at() {
+    fn topics_without_viewers_are_not_recorded() {
         let inspector = Inspector::default();
         inspector.note_in(&text(r#"["1","1","realtime:a","x",{}]"#), None);
         assert!(inspector.look("a").is_empty());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Noted, Way};
+use super::{Direction, RecordedFrame};
 use crate::http::page::{Page, escape};
 
 /// The data of the page.
@@ -31,7 +31,7 @@ pub struct Shown {
     pub name: String,
     pub channels: Vec<Channel>,
     /// Oldest first.
-    pub frames: Vec<Noted>,
+    pub frames: Vec<RecordedFrame>,
 }
 
 /// A joined channel of the topic.
@@ -140,18 +140,18 @@ fn article(shown: &Shown) -> String {
     }
     text.push_str(r#"<ol class="frames" reversed>"#);
     for frame in shown.frames.iter().rev() {
-        let way = match frame.way {
-            Way::In => "from a client".to_owned(),
-            Way::Out => format!("to {}", count(number(frame.receivers), "client")),
+        let direction = match frame.direction {
+            Direction::In => "from a client".to_owned(),
+            Direction::Out => format!("to {}", count(number(frame.receivers), "client")),
         };
         let class = frame.private.map_or("", |private| if private { ", private" } else { ", public" });
-        let kind = match frame.way {
-            Way::In => "in",
-            Way::Out => "out",
+        let kind = match frame.direction {
+            Direction::In => "in",
+            Direction::Out => "out",
         };
         let _ = write!(
             text,
-            r#"<li class="{kind}" value="{}"><p class="soft"><time datetime="{}">{}</time> {way}{class}, {size} bytes</p><pre tabindex="0">{}</pre></li>"#,
+            r#"<li class="{kind}" value="{}"><p class="soft"><time datetime="{}">{}</time> {direction}{class}, {size} bytes</p><pre tabindex="0">{}</pre></li>"#,
             frame.number,
             frame.at.to_rfc3339(),
             frame.at.format("%H:%M:%S%.3f UTC"),
@@ -174,10 +174,10 @@ mod tests {
     #[test]
     fn nothing_that_a_client_sends_becomes_markup() {
         let evil = || "\"><script>alert(1)</script>&'".to_owned();
-        let frame = Noted {
+        let frame = RecordedFrame {
             number: 1,
             at: chrono::Utc::now(),
-            way: Way::In,
+            direction: Direction::In,
             private: None,
             text: evil(),
             size: 1,

@@ -16,7 +16,7 @@ use crate::http::takeover::Wire;
 use crate::realtime::Inner;
 
 /// The longest frame of a client, and the longest message in several frames, in bytes.
-const MAX_FRAME: usize = 5_000_000;
+pub const MAX_FRAME: usize = 5_000_000;
 
 thread_local! {
     /// The shared read buffer. A socket has its own buffer only for unfinished frames.
@@ -44,8 +44,7 @@ pub struct Reader {
     wire: ReadHalf<Box<dyn Wire>>,
     buffer: BytesMut,
     codec: Codec,
-    /// A message in several frames: whether it is text, and its bytes so far.
-    parts: Option<(bool, BytesMut)>,
+    parts: Parts,
     /// This socket's share of the common budget, in bytes.
     counted: usize,
     /// Bytes of messages that were read but not handled yet.
@@ -57,7 +56,7 @@ impl Reader {
     /// `early` are bytes already read.
     pub fn new(wire: ReadHalf<Box<dyn Wire>>, early: BytesMut, realtime: Arc<Inner>) -> Self {
         let codec = Codec::new().max_size(MAX_FRAME);
-        Self { realtime, wire, buffer: early, codec, parts: None, counted: 0, waiting: 0, is_open: true }
+        Self { realtime, wire, buffer: early, codec, parts: Parts::default(), counted: 0, waiting: 0, is_open: true }
     }
 
     /// Cancel-safe.
@@ -66,7 +65,7 @@ impl Reader {
             match self.codec.decode(&mut self.buffer) {
                 Ok(Some(frame)) => {
                     self.count();
-                    if let Some(read) = self.take(frame) {
+                    if let Some(read) = self.parts.take(frame) {
                         return read;
                     }
                 }
@@ -107,42 +106,6 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, frame: Frame) -> Option<Read> {
-        match frame {
-            Frame::Text(bytes) => Some(Read::Message(Whole::Text(bytes))),
-            Frame::Binary(bytes) => Some(Read::Message(Whole::Binary(bytes))),
-            Frame::Ping(bytes) => Some(Read::Ping(bytes)),
-            Frame::Pong(_) => Some(Read::Nothing),
-            Frame::Close(_) => Some(Read::End(CloseCode::Normal, "")),
-            Frame::Continuation(item) => {
-                let (bytes, is_last) = match item {
-                    Item::FirstText(bytes) | Item::FirstBinary(bytes) if self.parts.is_some() => (bytes, false),
-                    Item::FirstText(bytes) => {
-                        self.parts = Some((true, BytesMut::new()));
-                        (bytes, false)
-                    }
-                    Item::FirstBinary(bytes) => {
-                        self.parts = Some((false, BytesMut::new()));
-                        (bytes, false)
-                    }
-                    Item::Continue(bytes) => (bytes, false),
-                    Item::Last(bytes) => (bytes, true),
-                };
-                let (_, parts) = self.parts.as_mut()?;
-                if parts.len() + bytes.len() > MAX_FRAME {
-                    return Some(Read::End(CloseCode::Size, ""));
-                }
-                parts.extend_from_slice(&bytes);
-                if !is_last {
-                    return None;
-                }
-                let (is_text, parts) = self.parts.take()?;
-                let bytes = parts.freeze();
-                Some(Read::Message(if is_text { Whole::Text(bytes) } else { Whole::Binary(bytes) }))
-            }
-        }
-    }
-
     /// Counts the bytes of unfinished frames; false if all sockets together hold too much.
     fn count(&mut self) -> bool {
         const FREE: usize = 64 << 10;
@@ -151,7 +114,7 @@ impl Reader {
             // An idle socket holds no buffer.
             self.buffer = BytesMut::new();
         }
-        let held = self.waiting + self.buffer.len() + self.parts.as_ref().map_or(0, |(_, parts)| parts.len());
+        let held = self.waiting + self.buffer.len() + self.parts.len();
         let held = held.saturating_sub(FREE);
         let total = &self.realtime.buffered;
         if held > self.counted {
@@ -162,6 +125,53 @@ impl Reader {
         total.fetch_sub(self.counted - held, Ordering::Relaxed);
         self.counted = held;
         true
+    }
+}
+
+/// A message in several frames: whether it is text, and its bytes so far.
+#[derive(Default)]
+pub struct Parts(Option<(bool, BytesMut)>);
+
+impl Parts {
+    fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |(_, parts)| parts.len())
+    }
+
+    /// What a frame completes.
+    pub fn take(&mut self, frame: Frame) -> Option<Read> {
+        match frame {
+            Frame::Text(bytes) => Some(Read::Message(Whole::Text(bytes))),
+            Frame::Binary(bytes) => Some(Read::Message(Whole::Binary(bytes))),
+            Frame::Ping(bytes) => Some(Read::Ping(bytes)),
+            Frame::Pong(_) => Some(Read::Nothing),
+            Frame::Close(_) => Some(Read::End(CloseCode::Normal, "")),
+            Frame::Continuation(item) => {
+                let (bytes, is_last) = match item {
+                    Item::FirstText(bytes) | Item::FirstBinary(bytes) if self.0.is_some() => (bytes, false),
+                    Item::FirstText(bytes) => {
+                        self.0 = Some((true, BytesMut::new()));
+                        (bytes, false)
+                    }
+                    Item::FirstBinary(bytes) => {
+                        self.0 = Some((false, BytesMut::new()));
+                        (bytes, false)
+                    }
+                    Item::Continue(bytes) => (bytes, false),
+                    Item::Last(bytes) => (bytes, true),
+                };
+                let (_, parts) = self.0.as_mut()?;
+                if parts.len() + bytes.len() > MAX_FRAME {
+                    return Some(Read::End(CloseCode::Size, ""));
+                }
+                parts.extend_from_slice(&bytes);
+                if !is_last {
+                    return None;
+                }
+                let (is_text, parts) = self.0.take()?;
+                let bytes = parts.freeze();
+                Some(Read::Message(if is_text { Whole::Text(bytes) } else { Whole::Binary(bytes) }))
+            }
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 
 mod broadcast;
 mod frames;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzed;
 mod joins;
 mod presence;
 mod tokens;
@@ -32,7 +34,7 @@ use super::limits::{Place, Rate};
 use super::outbox::{Outbox, Outgoing};
 use super::protocol::{self, Incoming, Ref, TOPIC_PREFIX, Version};
 use super::token;
-use crate::http::listen::LINGER;
+use crate::http::connection::LINGER;
 use crate::http::takeover::{Taken, Wire};
 use frames::{Read, Reader, Whole};
 

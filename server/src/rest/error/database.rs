@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::db::{DbError, RETRY_AFTER};
+use crate::db::{DbError, RETRY_AFTER, RETRY_AFTER_OVERLOAD};
 
 /// An error of PostgreSQL or of the connection to it.
 #[derive(Debug)]
@@ -65,6 +65,11 @@ impl DatabaseFault {
             DbError::Postgres(error) => Self::from_postgres(&error, authenticated),
             other => Self::Unreachable(other.to_string()),
         }
+    }
+
+    /// Whether the statement took longer than its role may, or was cancelled.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "57014")
     }
 
     /// A missing privilege of the role.
@@ -169,7 +174,7 @@ impl DatabaseFault {
         match self.raised() {
             Some(Ok((_, detail))) => detail.headers.into_iter().collect(),
             Some(Err(_)) => Vec::new(),
-            None if matches!(self, Self::PoolBusy) => vec![("Retry-After".to_owned(), "1".to_owned())],
+            None if matches!(self, Self::PoolBusy) => vec![("Retry-After".to_owned(), RETRY_AFTER_OVERLOAD.to_owned())],
             // Only if the database cannot be reached. PostgreSQL's own refusals with 503 get upstream's `Retry-After:
             // 0` (`routes.rs`).
             None if matches!(self, Self::Unreachable(_) | Self::Broken(_)) => {
@@ -331,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_says_when_to_come_back() {
+    fn a_full_queue_sends_retry_after() {
         let fault = DatabaseFault::from_db(DbError::PoolBusy, true);
         assert_eq!((fault.status(), fault.code().as_str()), (503, "PGRST003"));
         assert_eq!(fault.headers(), [("Retry-After".to_owned(), "1".to_owned())]);
@@ -339,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_away_says_when_to_come_back() {
+    fn an_unreachable_database_sends_retry_after() {
         for fault in [DatabaseFault::Unreachable("no route".to_owned()), DatabaseFault::Broken("reset".to_owned())] {
             assert_eq!(fault.status(), 503);
             assert_eq!(fault.headers(), [("Retry-After".to_owned(), RETRY_AFTER.to_owned())]);

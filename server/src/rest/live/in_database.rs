@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_isolation_level_is_told_apart_from_other_settings() {
+    fn the_isolation_level_is_separated_from_other_settings() {
         let row = |role: &str, name: &str, value: &str| (role.to_owned(), name.to_owned(), value.to_owned());
         let roles = RoleSettings::from_rows([
             row("a", "default_transaction_isolation", "serializable"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn privileges_on_parameters_are_asked_for_where_there_are_any() {
+    fn parameter_privileges_are_checked_if_supported() {
         assert!(!role_settings_query(140_011).contains("has_parameter_privilege"));
         assert!(
             role_settings_query(150_000).ends_with("'user' or has_parameter_privilege(current_user, s.name, 'set')")

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_payloads_ask_for_a_reload() {
+    fn only_known_payloads_trigger_a_reload() {
         assert_eq!(requested(""), Some(Reload::Schema));
         assert_eq!(requested("reload schema"), Some(Reload::Schema));
         assert_eq!(requested("reload config"), Some(Reload::Configuration));

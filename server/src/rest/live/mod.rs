@@ -22,6 +22,7 @@ use super::authenticate::{Authenticator, CacheCounters};
 use crate::config::rest::{FunctionName, over};
 use crate::config::{Problems, RestConfig, Source};
 use crate::db::{DbError, Pool, replaced};
+use crate::jwt::Issuers;
 use crate::schema_cache::introspect::{Pace, Scope, load};
 use crate::schema_cache::{SchemaCache, SchemaCacheHandle};
 
@@ -45,6 +46,7 @@ impl Settings {
 pub struct Live {
     /// Settings from the environment and the file. Every reload lays those of the database over them.
     source: Source,
+    issuers: Option<Issuers>,
     pool: Pool,
     /// The loader thread's own pool: a connection is driven by the thread that opened it.
     loading: Pool,
@@ -152,11 +154,17 @@ impl Backoff {
 impl Live {
     /// Reads the configuration of environment and file. [`Live::start`] reads the rest.
     pub fn new(source: Source, pool: Pool) -> Result<Arc<Self>, Problems> {
+        Self::trusting(source, pool, None)
+    }
+
+    /// The same; tokens of `issuers` count as well.
+    pub fn trusting(source: Source, pool: Pool, issuers: Option<Issuers>) -> Result<Arc<Self>, Problems> {
         let config = RestConfig::load(&source)?;
         let counters = Counters::default();
-        let authenticator = Authenticator::new(&config, counters.tokens.clone());
+        let authenticator = Authenticator::new(&config, issuers.clone(), counters.tokens.clone());
         Ok(Arc::new(Self {
             source,
+            issuers,
             loading: pool.beside(2, None).map_err(|error| Problems(vec![error.to_string()]))?,
             pool,
             sessions: Sessions::default(),
@@ -424,7 +432,7 @@ impl Live {
         } else {
             (environment, RoleSettings::default())
         };
-        let authenticator = Authenticator::new(&config, self.counters.tokens.clone());
+        let authenticator = Authenticator::new(&config, self.issuers.clone(), self.counters.tokens.clone());
         let _publishing = self.publishing.lock();
         if replaced::times() != database {
             return Ok(());

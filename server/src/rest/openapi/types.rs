@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_say_what_their_items_are() {
+    fn array_schemas_state_their_item_type() {
         assert_eq!(
             Value::Object(describe("text[]")),
             json!({"format": "text[]", "type": "array", "items": {"type": "string"}})

@@ -7,7 +7,7 @@ use super::alias::own_name;
 use super::resolve::Resolver;
 use super::types::*;
 use super::{PlanRules, hoist};
-use crate::rest::error::{ApiError, Dear};
+use crate::rest::error::{ApiError, ReadLimitFault};
 use crate::rest::request::query::{self, QueryParams};
 use crate::rest::request::range::RowRange;
 use crate::rest::request::types::*;
@@ -33,7 +33,9 @@ pub fn plan_read(
     };
     let mut root = planner.tree(relation);
     let (embeds, depth) = root.embedded();
-    for (asked, most, kind) in [(depth, rules.limit.depth, Dear::Depth), (embeds, rules.limit.embeds, Dear::Embeds)] {
+    for (asked, most, kind) in
+        [(depth, rules.limit.depth, ReadLimitFault::Depth), (embeds, rules.limit.embeds, ReadLimitFault::Embeds)]
+    {
         if most > 0 && asked > most {
             return Err(ApiError::TooDear { kind, asked: asked as f64, most: most as f64 });
         }

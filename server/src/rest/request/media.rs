@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_names_itself_with_what_it_is_for() {
+    fn a_plan_states_its_media_type_and_options() {
         let media = MediaType::parse("application/vnd.pgrst.plan; options=verbose|analyze");
         assert_eq!(media.mime(), "application/vnd.pgrst.plan+text; for=\"application/json\"; options=analyze|verbose");
     }

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_keep_blanks_and_single_quotes_of_their_values() {
+    fn cookie_values_keep_spaces_and_single_quotes() {
         let json = |cookie: &str| {
             let headers = vec![("cookie", cookie.as_bytes())];
             let json = cookies_json(&RawRequest { headers, ..RawRequest::default() });

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_shapes_are_taken() {
+    fn plain_shapes_are_accepted() {
         assert_eq!(tree_path("a"), Some((vec![], named("a"))));
         assert_eq!(tree_path("a.b_1.c"), Some((vec!["a".to_owned(), "b_1".to_owned()], named("c"))));
         assert_eq!(tree_path("a->b"), None);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_kept_and_tx_counts_only_where_allowed() {
+    fn unknown_preferences_are_kept_and_tx_applies_only_if_allowed() {
         let found = parse(["count=none, params=single-object", "tx=rollback"].into_iter(), false);
         assert_eq!(found.unknown, ["count=none", "params=single-object"]);
         assert_eq!(found.tx, None);

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_of_a_key_says_what_it_is() {
+    fn the_last_word_of_a_key_is_its_kind() {
         let params = parsed("a.b.order=x&rel.limit=3&not.or=(a.eq.1,b.eq.2)&x.and=(c.is.null,d.eq.1)&a.b=eq.1&flag");
         assert_eq!(params.order[0].0, ["a", "b"]);
         assert_eq!(params.ranges["rel.limit"].limit(), Some(3));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn select_items_are_told_apart() {
+    fn select_items_are_distinguished() {
         let params = parsed("select=*,a:b->c->>0::int,count(),x.sum()::text,...rel!hint!inner(y),o:p!left()");
         let shown: Vec<String> = params
             .select
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter_is_an_argument_of_a_reading_call() {
+    fn parameters_that_are_no_filters_are_arguments_of_a_get_call() {
         let params = parse(b"a=1&b=eq.2&c=x.y", true).expect("query");
         assert_eq!(params.arguments, [("a".to_owned(), "1".to_owned()), ("c".to_owned(), "x.y".to_owned())]);
         assert_eq!(params.filters.len(), 1);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what_was_expected() {
+    fn errors_state_position_and_expectation() {
         let cases = [
             (
                 "a=xx.1",

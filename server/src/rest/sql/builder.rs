@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_numbered_as_they_come() {
+    fn parameters_are_numbered_in_order() {
         let mut sql = Sql::new();
         sql.raw("select ").bind("x").raw(", ").bind("y");
         assert_eq!(sql.text(), "select $1, $2");

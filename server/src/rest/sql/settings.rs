@@ -4,6 +4,7 @@
 
 use super::builder::Sql;
 use crate::config::rest::FunctionName;
+use crate::db::replica::Position;
 use crate::schema_cache::{IsolationLevel, Name};
 
 /// Everything that is set for the transaction.
@@ -70,6 +71,14 @@ fn search_path(settings: &TransactionSettings<'_>) -> String {
 pub fn pre_request_query(function: &FunctionName) -> Sql {
     let mut sql = Sql::new();
     sql.raw("select ").qualified(function.schema.as_deref().unwrap_or_default(), &function.name).raw("()");
+    sql
+}
+
+/// Refuses the transaction on a server that has not replayed the primary's log up to `position`, or is no replica.
+pub fn replayed_query(position: Position) -> Sql {
+    let mut sql = Sql::new();
+    sql.raw("select 1 / coalesce(pg_catalog.pg_is_in_recovery() and pg_catalog.pg_last_wal_replay_lsn() >= ");
+    sql.bind(&position.to_string()).raw("::pg_catalog.pg_lsn, false)::int");
     sql
 }
 

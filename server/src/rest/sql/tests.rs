@@ -169,7 +169,7 @@ fn no_text_of_a_request_reaches_the_statement() {
 }
 
 #[test]
-fn one_parameter_holds_a_body_of_any_length() {
+fn a_body_of_any_length_is_one_parameter() {
     let (text, values) =
         written("POST", "/films?select=id", r#"[{"id":1,"title":"a"},{"id":2,"title":"b"}]"#, "return=representation")
             .expect("a statement");

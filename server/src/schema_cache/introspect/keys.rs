@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_key_leads_both_ways() {
+    fn a_foreign_key_is_a_relationship_in_both_directions() {
         let found = all(&[key('p', "pk", 1, &[1], 0, &[]), key('f', "fk", 2, &[3], 1, &[1])], HashMap::new());
         assert_eq!(ends(&found), [(1, 2), (2, 1)]);
         assert!(
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_takes_part_through_the_columns_it_shows_even_through_another_view() {
+    fn a_view_has_the_relationships_of_its_columns_even_through_other_views() {
         let keys = [key('p', "pk", 1, &[1], 0, &[]), key('f', "fk", 2, &[3], 1, &[1])];
         let views = HashMap::from([(10, view(&[(1, 2, 3)])), (11, view(&[(5, 10, 1)])), (12, view(&[(2, 1, 1)]))]);
         let found = all(&keys, views);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn views_over_each_other_in_a_circle_end() {
+    fn cyclic_views_terminate() {
         let views = HashMap::from([(10, view(&[(1, 11, 1)])), (11, view(&[(1, 10, 1)]))]);
         assert_eq!(all(&[], views), []);
     }

@@ -1,4 +1,4 @@
-//! A bucket for other things than objects: backups. Names are what the caller gives, below the prefix of the settings.
+//! An S3 bucket for backups. The caller chooses the names below the prefix of the settings.
 
 use std::io;
 use std::path::Path;
@@ -14,22 +14,22 @@ use super::s3::S3Store;
 use crate::storage::config::S3StoreConfig;
 use crate::storage::error::StorageError;
 
-/// Uploads that nobody has completed for so long were given up: a command was killed.
+/// Multipart uploads older than this were abandoned by a killed command.
 const GIVEN_UP: Duration = Duration::from_secs(24 * 60 * 60);
-/// Parts of a long object grow, so that the most parts that an object may have suffice for some terabytes.
+/// After this many parts, parts get larger, so that the maximum number of parts is enough for some terabytes.
 const GROWING_AFTER: u64 = 1000;
 
-/// What comes into an object.
+/// Input of an upload.
 #[derive(Debug)]
 pub enum Piece {
     Bytes(Bytes),
-    /// All of it came. An object without this is not made.
+    /// The end of the data. Without it, no object is created.
     End,
 }
 
-/// What lies in a bucket.
+/// An object in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lying {
+pub struct BucketEntry {
     pub name: String,
     pub size: u64,
 }
@@ -43,7 +43,8 @@ impl Bucket {
         Ok(Self(S3Store::new(config)?))
     }
 
-    /// Makes an object of what comes. Yields its size; `None` where the end did not come, and there is no object then.
+    /// Creates an object from the received pieces. Returns its size, or `None` if the end did not arrive and no object was
+    /// created.
     pub async fn upload(&self, name: &str, mut pieces: mpsc::Receiver<Piece>) -> Result<Option<u64>, StorageError> {
         let (mut gathered, mut size, mut number) = (Vec::new(), 0, 0);
         let mut parts = None;
@@ -82,7 +83,7 @@ impl Bucket {
         self.0.put_short(&named(name), bytes).await
     }
 
-    /// Copies an object into a new file; false if there is no such object.
+    /// Copies an object into a new file; false if it does not exist.
     pub async fn fetch(&self, name: &str, to: &Path) -> Result<bool, StorageError> {
         let Some(mut found) = self.0.open(&named(name), None).await? else { return Ok(false) };
         let mut file = tokio::fs::File::create_new(to).await?;
@@ -96,20 +97,20 @@ impl Bucket {
         if size == found.size { Ok(true) } else { Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()) }
     }
 
-    /// What lies directly and further below the prefix, by name.
-    pub async fn list(&self) -> Result<Vec<Lying>, StorageError> {
+    /// All objects below the prefix, by name.
+    pub async fn list(&self) -> Result<Vec<BucketEntry>, StorageError> {
         let mut found = self.0.everything().await?;
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 
-    /// Removes objects; one that is gone already is fine.
+    /// Removes objects. Missing ones are ignored.
     pub async fn remove(&self, names: &[String]) -> Result<(), StorageError> {
         let places: Vec<Place> = names.iter().map(|name| named(name)).collect();
         self.0.remove(&places).await.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Has the store forget the parts of uploads that killed commands have left.
+    /// Aborts multipart uploads that killed commands have left.
     pub async fn forget_given_up(&self) -> Result<(), StorageError> {
         self.0.abort_old_uploads(GIVEN_UP).await
     }

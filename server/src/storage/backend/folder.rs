@@ -1,10 +1,11 @@
-//! Files below one folder of this machine.
+//! Files below a local folder.
 //!
-//! A file is written under a temporary name, synced, renamed, and its folder synced, so that a crash leaves the whole
-//! file or none. Copies are hard links: a version's bytes never change. Nobody but the server's account may read.
+//! A file is written under a temporary name, synced and renamed, and its folder is synced, so that after a crash the file is
+//! either complete or absent. Copies are hard links, because a version's bytes never change. Only the server's account can read
+//! the files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IoSliceMut, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,48 +14,50 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::stream;
 use md5::{Digest, Md5};
+use parking_lot::Mutex;
+use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::gathering::{Gathering, Room};
+use super::write_buffer::{BufferBudget, WriteBuffer};
 use super::{Listed, OpenFile, PARTS, Place, hold, listed};
 use crate::storage::error::StorageError;
 use crate::storage::sniff::{self, HEAD_BYTES};
 
-/// How often a folder that was removed meanwhile is made anew.
+/// How often a folder that was removed meanwhile is created again.
 const FOLDER_TRIES: usize = 100;
-/// Bytes that are gathered while as many are written.
+/// Bytes collected while the previous ones are written.
 const WRITE_BYTES: usize = 512 * 1024;
-/// Bytes after which the disk is asked to begin with them.
+/// Bytes after which the disk is asked to start writing.
 const SYNC_BYTES: usize = 16 << 20;
-/// Bytes of all uploads that are gathered at once; as many are being written.
+/// Bytes collected by all uploads together; the same amount may be in writing.
 const GATHERED: usize = 16 << 20;
-/// Bytes read at a time.
+/// Bytes read at a time. With half of them a client on the same core slows a download by a fifth.
 const READ_BYTES: usize = 256 * 1024;
-/// Files of one page of the sweep.
+/// Files per page of the sweep.
 const PAGE: usize = 1000;
-/// Files removed in one go off the workers.
+/// Files removed per blocking task.
 const REMOVE_PAGE: usize = 100;
-/// Files that are being written.
+/// Extension of files being written.
 const TEMPORARY: &str = ".new";
 
-/// Files below one folder. Cheap to clone.
+/// Files below a folder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: Arc<PathBuf>,
-    room: Room,
+    room: BufferBudget,
 }
 
 /// A file being written; removed again unless [`FolderFile::finish`] succeeds.
 pub struct FolderFile {
     folder: Folder,
     place: Place,
-    gathering: Gathering,
-    /// What was gathered before, on its way to the disk.
+    buffer: WriteBuffer,
+    /// The previous bytes, being written.
     writing: Option<Writing>,
 }
 
-/// A piece on its way: it is written and hashed at the same time, because either takes about as long as the other.
+/// A write in progress. Bytes are written and hashed in parallel, because both take about as long.
 struct Writing {
     piece: Arc<Vec<u8>>,
     written: JoinHandle<std::io::Result<Written>>,
@@ -84,7 +87,7 @@ impl Writing {
         }
     }
 
-    /// The file once the piece is written, and the piece's buffer.
+    /// Waits until the bytes are written. Returns the file, and the buffer for reuse.
     async fn end(self) -> std::io::Result<(SoFar, Vec<u8>)> {
         let (written, digest) = futures_util::join!(self.written, self.digest);
         let written = written.map_err(std::io::Error::other)??;
@@ -93,7 +96,7 @@ impl Writing {
     }
 }
 
-/// What a file being written holds so far.
+/// The part of a file that is written so far.
 struct Written {
     temporary: Temporary,
     unsynced: usize,
@@ -111,7 +114,7 @@ impl Written {
         if self.unsynced >= SYNC_BYTES && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
             self.unsynced = 0;
             let file = Arc::clone(&self.temporary.file);
-            // The disk works while further bytes come. The sync at the end is the one that counts, and tells of a fault.
+            // The disk starts to write while more bytes arrive. Only the sync at the end counts, and it reports errors.
             self.syncing = Some(tokio::task::spawn_blocking(move || drop(file.sync_data())));
         }
         Ok(())
@@ -131,7 +134,7 @@ impl Drop for Temporary {
             return;
         }
         let path = std::mem::take(&mut self.path);
-        // Dropping happens on a worker thread too, which must not wait for a disk.
+        // Drop may run on a worker thread, which must not block on the disk.
         let removal = std::thread::Builder::new().spawn(move || {
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "an unfinished upload's file stays behind");
@@ -145,11 +148,10 @@ impl Drop for Temporary {
 
 impl Folder {
     pub fn new(root: PathBuf) -> Self {
-        Self { root: Arc::new(root), room: Room::of(GATHERED) }
+        Self { root: Arc::new(root), room: BufferBudget::of(GATHERED) }
     }
 
-    /// Closes the folder to other accounts. Files written before this was done stay as readable as they were, but
-    /// behind a door that is shut.
+    /// Closes the folder to other accounts. Older files keep their modes, but cannot be reached through the closed folder.
     pub fn close_to_others(&self) -> std::io::Result<()> {
         match fs::set_permissions(&*self.root, fs::Permissions::from_mode(0o700)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -162,7 +164,7 @@ impl Folder {
     }
 
     pub(super) fn create(&self, place: &Place) -> FolderFile {
-        FolderFile { folder: self.clone(), place: place.clone(), gathering: Gathering::new(&self.room), writing: None }
+        FolderFile { folder: self.clone(), place: place.clone(), buffer: WriteBuffer::new(&self.room), writing: None }
     }
 
     pub(super) async fn open(
@@ -185,21 +187,30 @@ impl Folder {
             if end > known.len() {
                 return Err(std::io::Error::new(ErrorKind::UnexpectedEof, "the file is shorter than its row says"));
             }
-            // Most files fit into the first piece: they are read in one go.
+            // Most files fit into the first piece and are read at once.
             let piece = read_piece(&file, first, end)?;
             Ok(Some((file, known.len(), first, end, piece)))
         })
         .await?;
         let Some((file, size, first, end, piece)) = opened else { return Ok(None) };
         let next = first + piece.len() as u64;
-        let rest = stream::try_unfold((Arc::new(file), next), move |(file, at)| async move {
-            if at >= end {
-                return Ok(None);
+        let buffers = ReadBuffers::default();
+        let rest = stream::try_unfold((Arc::new(file), next), move |(file, at)| {
+            let buffers = buffers.clone();
+            async move {
+                if at >= end {
+                    return Ok(None);
+                }
+                let piece = match buffers.read_cached(&file, at, end) {
+                    Some(piece) => piece,
+                    None => {
+                        let reader = Arc::clone(&file);
+                        blocking(move || read_piece(&reader, at, end)).await?
+                    }
+                };
+                let next = at + piece.len() as u64;
+                Ok(Some((piece, (file, next))))
             }
-            let reader = Arc::clone(&file);
-            let piece = blocking(move || read_piece(&reader, at, end)).await?;
-            let next = at + piece.len() as u64;
-            Ok(Some((piece, (file, next))))
         });
         let bytes = stream::StreamExt::chain(stream::iter([Ok(piece)]), rest);
         Ok(Some(OpenFile { size, bytes: Box::pin(bytes) }))
@@ -214,7 +225,7 @@ impl Folder {
                 Ok(()) => Ok(true),
                 Err(error) if is_absent(&error) && !source.exists() => Ok(false),
                 Err(error) if is_conflict(&error) => Err(error),
-                // Not every file system has links.
+                // Not every file system supports links.
                 Err(_) => {
                     let temporary = folder.temporary()?;
                     std::io::copy(&mut File::open(&source)?, &mut &*temporary.file)?;
@@ -237,7 +248,7 @@ impl Folder {
                 read_piece(&file, 0, length)
             })?;
             if let [only] = sources.as_slice() {
-                // What is there was left by an attempt that was cut off; while removals are held it is not removed before.
+                // An existing file was left by an interrupted attempt; while removals are held, it has not been removed.
                 folder.put_into_folder(&target, |target| match fs::hard_link(only, target) {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                         fs::remove_file(target).and_then(|()| fs::hard_link(only, target))
@@ -263,14 +274,14 @@ impl Folder {
             let (folder, owned) = (self.clone(), page.to_vec());
             let removed = blocking(move || {
                 let held = hold::Held::of(&folder.root);
-                // Parts are no objects: no moment needs them.
+                // Parts are not objects, so no point in time needs them.
                 let stays = |place: &Place| match held {
                     hold::Held::Since(_) if place.as_str().starts_with(PARTS) => false,
                     _ => held.keeps(&folder.path(place)),
                 };
                 Ok(owned
                     .into_iter()
-                    // The sweep comes for what stays.
+                    // The sweep removes the remaining ones later.
                     .filter(|place| !stays(place))
                     .filter_map(|place| folder.remove_one(&place).err().map(|error| (place, error.into())))
                     .collect::<Vec<_>>())
@@ -288,7 +299,7 @@ impl Folder {
         match fs::remove_file(&path) {
             Ok(()) => {
                 if let Some(folder) = path.parent() {
-                    // Fails while other versions or keys live below; that is as it should be.
+                    // Fails if other versions or keys are below, which is intended.
                     let _ = fs::remove_dir(folder);
                 }
                 Ok(())
@@ -298,7 +309,7 @@ impl Folder {
         }
     }
 
-    /// Folders are listed one at a time; a page is handed on as soon as it is full.
+    /// Lists one folder at a time and passes each page on as soon as it is full.
     pub(super) async fn walk(
         &self,
         min_age: Duration,
@@ -320,7 +331,7 @@ impl Folder {
         if page.is_empty() { Ok(()) } else { take(page).await }
     }
 
-    /// The folders in a folder, and its files that are old enough. Old temporary files are removed on the way.
+    /// The subfolders of a folder, and its files that are old enough. Removes old temporary files.
     fn look_into(&self, folder: &Path, min_age: Duration) -> std::io::Result<(Vec<PathBuf>, Vec<Listed>)> {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         let entries = match fs::read_dir(folder) {
@@ -337,7 +348,7 @@ impl Folder {
                 folders.push(path);
                 continue;
             }
-            // It may have gone since. A copy shares the time of its bytes with its source, but not that of its link.
+            // It may have been removed. A copy shares its source's mtime but has a ctime of its own.
             let Ok(known) = entry.metadata() else { continue };
             let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(known.ctime().unsigned_abs());
             let age = SystemTime::now().duration_since(changed).unwrap_or_default();
@@ -367,7 +378,7 @@ impl Folder {
         Ok(Temporary { path, file: Arc::new(file), renamed: false })
     }
 
-    /// Syncs a file and gives it its name.
+    /// Syncs a file and renames it.
     fn land(&self, mut temporary: Temporary, target: &Path) -> std::io::Result<()> {
         temporary.file.sync_all()?;
         self.put_into_folder(target, |target| fs::rename(&temporary.path, target))?;
@@ -375,8 +386,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Makes the target's folder, puts something into it, and syncs it. A removal of the key's last version may take
-    /// the folder away in between; then it is made again.
+    /// Creates the target's folder, calls `put`, and syncs the folder. If the removal of the key's last version removes the
+    /// folder in between, creates it again.
     fn put_into_folder(&self, target: &Path, put: impl Fn(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
         let folder = target.parent().ok_or_else(|| std::io::Error::from(ErrorKind::InvalidInput))?;
         let mut tries = 0;
@@ -391,7 +402,7 @@ impl Folder {
         sync_folder(folder)
     }
 
-    /// Makes a folder below the root and those above it, each durable before anything is put into it.
+    /// Creates a folder below the root with its parents, each durable before it is used.
     fn make_folders(&self, folder: &Path) -> std::io::Result<()> {
         match DirBuilder::new().mode(0o700).create(folder) {
             Ok(()) => folder.parent().map_or(Ok(()), sync_folder),
@@ -417,15 +428,15 @@ impl Folder {
 
 impl FolderFile {
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), StorageError> {
-        if !self.gathering.take(&bytes, WRITE_BYTES) {
+        if !self.buffer.take(&bytes, WRITE_BYTES) {
             return Ok(());
         }
-        let piece = self.gathering.give();
+        let piece = self.buffer.give();
         let before = match self.writing.take() {
             None => None,
             Some(writing) => {
                 let (so_far, buffer) = writing.end().await?;
-                self.gathering.give_back(buffer);
+                self.buffer.give_back(buffer);
                 Some(so_far)
             }
         };
@@ -433,15 +444,15 @@ impl FolderFile {
         Ok(())
     }
 
-    /// Where the file is, and the hash of its bytes.
+    /// The file's place, and the hash of its bytes.
     pub(super) async fn finish(self) -> Result<(Place, [u8; 16]), StorageError> {
-        let Self { folder, place, mut gathering, writing } = self;
+        let Self { folder, place, mut buffer, writing } = self;
         let before = match writing {
             None => None,
             Some(writing) => Some(writing.end().await?.0),
         };
         let target = folder.path(&place);
-        let rest = gathering.give();
+        let rest = buffer.give();
         let landed = blocking(move || {
             let (mut written, mut digest) = match before {
                 None => (Written::begin(&folder)?, Md5::new()),
@@ -471,8 +482,44 @@ fn read_piece(file: &File, first: u64, end: u64) -> std::io::Result<Bytes> {
     Ok(buffer.into())
 }
 
+/// The buffers of one download. Each is used again as soon as its piece is sent.
+#[derive(Clone, Debug, Default)]
+struct ReadBuffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl ReadBuffers {
+    /// The next piece of a file if the kernel has it in memory, so that reading it needs no other thread. None where the disk has
+    /// to be asked, and where the file system cannot tell.
+    fn read_cached(&self, file: &File, first: u64, end: u64) -> Option<Bytes> {
+        let length = usize::try_from(end - first).map_or(READ_BYTES, |left| left.min(READ_BYTES));
+        let mut buffer = self.0.lock().pop().unwrap_or_else(|| vec![0; READ_BYTES]);
+        let read = preadv2(file, &mut [IoSliceMut::new(buffer.get_mut(..length)?)], first, ReadWriteFlags::NOWAIT);
+        let length = read.ok().filter(|read| *read > 0);
+        let piece = ReadBuffer { buffer, length: length.unwrap_or(0), home: self.clone() };
+        length.map(|_| Bytes::from_owner(piece))
+    }
+}
+
+/// A filled buffer, which goes back when its bytes are sent.
+struct ReadBuffer {
+    buffer: Vec<u8>,
+    length: usize,
+    home: ReadBuffers,
+}
+
+impl AsRef<[u8]> for ReadBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+}
+
+impl Drop for ReadBuffer {
+    fn drop(&mut self) {
+        self.home.0.lock().push(std::mem::take(&mut self.buffer));
+    }
+}
+
 fn is_absent(error: &std::io::Error) -> bool {
-    // A key below a version: there is a file where a folder is looked for.
+    // A key below a version: there is a file where a folder is expected.
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
@@ -480,7 +527,7 @@ fn is_conflict(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::InvalidFilename)
 }
 
-/// A name that the file system cannot take beside those it has, as a key below another object's version.
+/// A name that conflicts with an existing file, such as a key below another object's version.
 fn refused(error: std::io::Error, place: &Place) -> StorageError {
     if is_conflict(&error) {
         let mut segments: Vec<&str> = place.as_str().split('/').collect();
@@ -490,7 +537,7 @@ fn refused(error: std::io::Error, place: &Place) -> StorageError {
     error.into()
 }
 
-/// Runs what may wait for a disk off the workers.
+/// Runs blocking file work off the worker threads.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> std::io::Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
@@ -505,7 +552,7 @@ mod tests {
         (root.clone(), Folder::new(root))
     }
 
-    /// Writes a file as it comes over a line, in pieces; yields its hash.
+    /// Writes a file in pieces, as it arrives from the network. Returns its hash.
     async fn put(folder: &Folder, place: &Place, bytes: &[u8]) -> Result<[u8; 16], StorageError> {
         let mut file = folder.create(place);
         for piece in bytes.chunks(100_003) {
@@ -525,7 +572,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_folder_that_a_removal_takes_away_is_made_again() {
+    async fn a_folder_removed_during_a_write_is_created_again() {
         let (root, folder) = scratch();
         let rounds = |folder: Folder| async move {
             for _ in 0..100 {
@@ -543,7 +590,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn files_and_folders_are_the_servers_alone() {
+    async fn only_the_server_can_read_files_and_folders() {
         let (root, folder) = scratch();
         let file = place("a/b");
         put(&folder, &file, b"x").await.expect("file");
@@ -556,7 +603,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_is_dropped_half_way_leaves_nothing() {
+    async fn an_unfinished_file_leaves_nothing() {
         let (root, folder) = scratch();
         let place = place("a");
         let mut file = folder.create(&place);
@@ -578,20 +625,27 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_range_of_a_large_file_is_that_range() {
+    async fn a_range_of_a_large_file_is_exact() {
         let (root, folder) = scratch();
         let bytes: Vec<u8> = (0..2_000_000_u32).map(|n| (n % 251) as u8).collect();
         let place = place("a");
         let md5 = put(&folder, &place, &bytes).await.expect("file");
         assert_eq!(md5, <[u8; 16]>::from(Md5::digest(&bytes)), "hashed beside its writing, in the order of its pieces");
-        assert_eq!(read(&folder, &place, None).await.as_deref(), Some(&bytes[..]));
-        assert_eq!(read(&folder, &place, Some((3, 1_500_000))).await.as_deref(), Some(&bytes[3..=1_500_000]));
+        let stored = File::open(folder.path(&place)).expect("there");
+        for is_cached in [true, false] {
+            if !is_cached {
+                rustix::fs::fadvise(&stored, 0, None, rustix::fs::Advice::DontNeed).expect("the kernel forgets it");
+            }
+            assert_eq!(read(&folder, &place, None).await.as_deref(), Some(&bytes[..]), "{is_cached}");
+            let part = read(&folder, &place, Some((3, 1_500_000))).await;
+            assert_eq!(part.as_deref(), Some(&bytes[3..=1_500_000]), "{is_cached}");
+        }
         assert!(folder.open(&place, Some((0, 2_000_000))).await.is_err());
         fs::remove_dir_all(&root).expect("clean");
     }
 
     #[actix_web::test]
-    async fn copies_outlive_their_source_and_parts_become_one_file() {
+    async fn copies_outlive_their_source_and_parts_are_joined() {
         let (root, folder) = scratch();
         let (first, second, third) = (place("a"), place("b/c"), place("d"));
         put(&folder, &first, b"%PDF-1").await.expect("file");
@@ -604,7 +658,7 @@ mod tests {
         put(&folder, &parts[1], b"1.7").await.expect("part");
         assert_eq!(folder.assemble(&parts, &third).await.expect("whole"), "application/pdf");
         assert_eq!(read(&folder, &third, None).await.as_deref(), Some(&b"%PDF-1.7"[..]));
-        // Asked again after an attempt that was cut off, of which a backup that holds removals keeps the file.
+        // A second attempt after an interrupted one, whose file was kept because a backup holds removals.
         let _held = hold::hold_removals(&root).expect("held");
         for parts in [&parts[..], &parts[1..]] {
             assert!(folder.remove(std::slice::from_ref(&third)).await.is_empty());
@@ -614,7 +668,7 @@ mod tests {
         fs::remove_dir_all(&root).expect("clean");
     }
 
-    /// Found by a key below a version: the answer was a 500.
+    /// Regression: the answer was a 500.
     #[actix_web::test]
     async fn a_key_below_a_version_is_an_invalid_key() {
         let (root, folder) = scratch();
@@ -629,7 +683,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn only_old_version_files_are_looked_at() {
+    async fn the_sweep_sees_only_old_version_files() {
         let (root, folder) = scratch();
         let file = place("some/key");
         put(&folder, &file, b"x").await.expect("file");

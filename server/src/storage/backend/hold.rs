@@ -1,11 +1,11 @@
-//! Keeping removals off while backups copy the files.
+//! Prevents the removal of files while backups copy them.
 //!
-//! A file is removed after its row. A backup takes the hold before it reads the rows, so a removal that does not see the hold
-//! yet is one whose row is not in the backup. What is not removed now has no row, and the sweep removes it later. The kernel
-//! lets go of the hold when the backup ends, however that happens.
+//! A file is removed after its row. A backup takes the hold before it reads the rows, so the row of any removal that does not see
+//! the hold yet is not in the backup. Files kept because of the hold have no row, and the sweep removes them later. The hold is a
+//! file lock, which the kernel releases when the backup ends in any way.
 //!
-//! Continuous archiving holds for as long as it goes on, and only what it has not copied yet: a restore may stop at a moment when a
-//! file was there that has come and gone within a second.
+//! Continuous archiving keeps its hold permanently, but only on files that it has not copied yet: a restore may stop at a point
+//! in time at which a file existed for only a second.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -14,14 +14,14 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// The hold's file; it says nothing while nobody has locked it.
+/// The lock file of the hold. Its content does not matter.
 const FILE: &str = ".backup";
-/// That of continuous archiving, and what it has copied.
+/// The lock file of continuous archiving, which contains how far files were copied.
 const ARCHIVING: &str = ".log";
 
-/// Until this is dropped, no server removes a file below `root`. Waits for a backup that has begun before.
+/// Until this is dropped, no server removes a file below `root`. Waits for an earlier backup to end.
 ///
-/// `None` where there is no such folder.
+/// `None` if the folder does not exist.
 pub fn hold_removals(root: &Path) -> io::Result<Option<File>> {
     let Some(file) = open(root, FILE)? else { return Ok(None) };
     flock(&file, FlockOperation::LockExclusive)?;
@@ -30,7 +30,7 @@ pub fn hold_removals(root: &Path) -> io::Result<Option<File>> {
 
 fn open(root: &Path, name: &str) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
-    // The server may run as somebody else.
+    // The server may run as another user.
     options.read(true).write(true).create(true).truncate(false).mode(0o644);
     match options.open(root.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -38,18 +38,18 @@ fn open(root: &Path, name: &str) -> io::Result<Option<File>> {
     }
 }
 
-/// Continuous archiving of the files below a folder. Until this is dropped, servers remove only what was copied.
+/// Continuous archiving of the files below a folder. Until this is dropped, servers remove only copied files.
 #[derive(Debug)]
 pub struct Archiving {
     file: File,
-    /// Of archives, and files from before then were copied into it; seconds since 1970.
+    /// The WAL chain, and the time before which all files were copied for it, in seconds since 1970.
     covered: Option<(String, i64)>,
 }
 
 impl Archiving {
-    /// Holds everything that an earlier process has not copied. A folder that is not there yet is made, for files will come.
+    /// Holds everything that an earlier process has not copied. A missing folder is created, because files will follow.
     ///
-    /// Errors: somebody else archives them.
+    /// Errors: another process archives them.
     pub fn begin(root: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(root)?;
         let mut file = open(root, ARCHIVING)?.ok_or(io::ErrorKind::NotFound)?;
@@ -61,8 +61,8 @@ impl Archiving {
         Ok(Self { file, covered: known })
     }
 
-    /// Goes on with a chain of archives. Yields the moment from before which all files were copied into it; none where it is new, and
-    /// an archive of all is about to be made.
+    /// Continues a chain. Returns the time before which all files were copied for it; `None` for a new chain, which gets a full
+    /// archive.
     pub fn go_on(&mut self, chain: &str) -> io::Result<Option<i64>> {
         match &self.covered {
             Some((known, covered)) if known == chain => Ok(Some(*covered)),
@@ -70,9 +70,9 @@ impl Archiving {
         }
     }
 
-    /// Says that all files from before `moment` were copied, seconds since 1970.
+    /// Records that all files from before `moment`, in seconds since 1970, were copied.
     pub fn cover(&mut self, chain: &str, moment: i64) -> io::Result<()> {
-        // Padded, so that whoever reads meanwhile never reads a shorter number than the one that is meant.
+        // Padded, so that a concurrent reader never sees a truncated number.
         let text = format!("{chain} {moment:020}\n");
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())?;
@@ -82,11 +82,11 @@ impl Archiving {
     }
 }
 
-/// What may not be removed now.
+/// The files that may not be removed now.
 pub(super) enum Held {
     Nothing,
     Everything,
-    /// Files that have changed since, in seconds since 1970.
+    /// Files changed since this time, in seconds since 1970.
     Since(i64),
 }
 
@@ -110,7 +110,7 @@ impl Held {
     }
 }
 
-/// The file, if somebody has locked it.
+/// The file, if a process has locked it.
 fn is_locked(root: &Path, name: &str) -> Option<File> {
     let file = File::open(root.join(name)).ok()?;
     (flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)).then_some(file)
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_files_are_archived_only_those_are_kept_that_were_not_copied() {
+    fn archiving_keeps_only_files_that_were_not_copied() {
         let root = tempfile::tempdir().expect("a folder");
         let file = root.path().join("file");
         std::fs::write(&file, "x").expect("a file");

@@ -6,9 +6,9 @@
 
 pub mod bucket;
 mod folder;
-pub mod gathering;
 mod hold;
 mod s3;
+pub mod write_buffer;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -27,18 +27,18 @@ use folder::{Folder, FolderFile};
 pub use hold::{Archiving, hold_removals};
 use s3::{S3File, S3Store};
 
-/// Where the bytes are. Cheap to clone.
+/// The store of file contents. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Store {
     Folder(Folder),
     S3(S3Store),
 }
 
-/// The place of a file below the root, segments divided by slashes.
+/// A file's path below the root, with segments separated by slashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place(String);
 
-/// Parts of unfinished uploads. No bucket's folder begins with a dot.
+/// Folder for parts of unfinished uploads. No bucket's folder begins with a dot.
 const PARTS: &str = ".parts";
 
 impl Place {
@@ -50,7 +50,7 @@ impl Place {
     pub fn named(bucket: &str, key: &str, version: &str) -> Self {
         let bucket = bucket.replace(['/', '\\'], "_");
         let bucket = match bucket.trim_start_matches('.') {
-            // Of nothing but dots: its files must not lie where our own folders are.
+            // A name of nothing but dots must not lead to our own folders.
             "" => "_",
             bucket => bucket,
         };
@@ -66,20 +66,20 @@ impl Place {
         &self.0
     }
 
-    /// The version, where the row has one.
+    /// The version, if the row has one.
     pub fn last_segment(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether no segment leads out of the root. Keys cannot; names in rows that others wrote could.
+    /// Whether no segment leads out of the root. Keys cannot, but names in rows written by others could.
     fn is_inside(&self) -> bool {
         self.0.split('/').all(|segment| segment != "." && segment != ".." && !segment.contains('\0'))
     }
 }
 
-/// A file's bytes as they come, or a part of them.
+/// A stream of a file's bytes, or of a range.
 pub struct OpenFile {
-    /// Bytes of the whole file.
+    /// Size of the whole file in bytes.
     pub size: u64,
     pub bytes: Pin<Box<dyn Stream<Item = std::io::Result<Bytes>>>>,
 }
@@ -90,16 +90,16 @@ pub struct Listed {
     pub place: Place,
     /// The version in its name.
     pub version: Uuid,
-    /// The upload that a part belongs to.
+    /// For a part, its upload.
     pub upload: Option<String>,
     pub age: Duration,
 }
 
-/// A file that is being written. Dropped before [`NewFile::finish`], it leaves nothing.
+/// A file being written. If it is dropped before [`NewFile::finish`], nothing is left.
 pub struct NewFile {
     writer: Writer,
     size: u64,
-    /// The first bytes, for the media type.
+    /// The first bytes, for detecting the media type.
     head: Vec<u8>,
 }
 
@@ -108,25 +108,25 @@ enum Writer {
     S3(Box<S3File>, Md5),
 }
 
-/// A file that is complete and durable, and that no row names yet.
+/// A complete and durable file that no row names yet.
 #[derive(Clone, Debug)]
 pub struct StoredFile {
     pub place: Place,
     pub size: u64,
     pub md5: [u8; 16],
-    /// The media type that the bytes themselves show.
+    /// The media type detected from the bytes.
     pub detected: &'static str,
 }
 
 impl StoredFile {
-    /// The ETag, with its quotes.
+    /// The ETag, including quotes.
     pub fn etag(&self) -> String {
         format!("\"{}\"", hex::encode(self.md5))
     }
 }
 
 impl Store {
-    /// The store of the settings.
+    /// Opens the configured store.
     ///
     /// Errors: the client of an S3 store cannot be built.
     pub fn of(config: &BackendConfig) -> anyhow::Result<Self> {
@@ -152,7 +152,7 @@ impl Store {
         Ok(NewFile { writer, size: 0, head: Vec::new() })
     }
 
-    /// The bytes from `first` to `last`, or all; `None` if there is no such file. Both must lie inside.
+    /// The bytes from `first` to `last`, or all; `None` if the file does not exist. Both positions must be within the file.
     pub async fn open(&self, place: &Place, range: Option<(u64, u64)>) -> Result<Option<OpenFile>, StorageError> {
         inside(place)?;
         let opened = match self {
@@ -162,7 +162,7 @@ impl Store {
         Ok(opened?.map(|file| OpenFile { bytes: Box::pin(file.bytes.inspect_ok(metrics::sent)), ..file }))
     }
 
-    /// Gives a file a second place; false if there is no such file.
+    /// Copies a file; false if it does not exist.
     pub async fn copy(&self, from: &Place, to: &Place) -> Result<bool, StorageError> {
         inside(from)?;
         inside(to)?;
@@ -172,7 +172,7 @@ impl Store {
         }
     }
 
-    /// One file of all these, in order. What the parts held is told by the first bytes of the first.
+    /// Joins parts into one file, in order. Returns the media type detected from the first part.
     pub async fn assemble(&self, parts: &[Place], to: &Place) -> Result<&'static str, StorageError> {
         inside(to)?;
         match self {
@@ -181,7 +181,7 @@ impl Store {
         }
     }
 
-    /// Removes files; one that is gone already is fine. Those that stay, and why.
+    /// Removes files, ignoring missing ones. Returns those that remain, and why.
     pub async fn remove(&self, places: &[Place]) -> Vec<(Place, StorageError)> {
         let (safe, unsafe_ones): (Vec<Place>, Vec<Place>) = places.iter().cloned().partition(Place::is_inside);
         let mut left = match self {
@@ -195,7 +195,7 @@ impl Store {
         left
     }
 
-    /// Removes files that no row names any more. One that stays is litter for the sweep.
+    /// Removes files that no row names any more. Files that cannot be removed are left to the sweep.
     pub async fn discard(&self, places: impl IntoIterator<Item = Place>) {
         let places: Vec<Place> = places.into_iter().collect();
         for (place, error) in self.remove(&places).await {
@@ -203,8 +203,8 @@ impl Store {
         }
     }
 
-    /// How long after a file of this age was seen its row must be there. S3 takes the time at which an object's parts were
-    /// begun for its age, so that one of this age may be complete for a moment only.
+    /// How long to wait before a file of this age is checked for its row again. S3 reports the start of a multipart upload as the
+    /// object's time, so an object of this age may have been completed only a moment ago.
     pub fn settling(&self, min_age: Duration) -> Duration {
         match self {
             Self::Folder(_) => Duration::ZERO,
@@ -212,7 +212,7 @@ impl Store {
         }
     }
 
-    /// Files older than `min_age`, some at a time: `take` is called with each page until it says no.
+    /// Calls `take` with each page of files older than `min_age`, until it fails.
     pub async fn walk(
         &self,
         min_age: Duration,
@@ -229,7 +229,7 @@ fn inside(place: &Place) -> Result<(), StorageError> {
     if place.is_inside() { Ok(()) } else { Err(StorageError::InvalidKey(place.as_str().to_owned())) }
 }
 
-/// What lies at a path of the store, if it is one of ours.
+/// The file at a path of the store, if the path is one of ours.
 fn listed(path: &str, age: Duration) -> Option<Listed> {
     let mut segments = path.rsplit('/');
     let version = Uuid::parse_str(segments.next()?).ok()?;
@@ -238,7 +238,7 @@ fn listed(path: &str, age: Duration) -> Option<Listed> {
 }
 
 impl NewFile {
-    /// Bytes so far.
+    /// Bytes written so far.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sweep_knows_versions_and_parts() {
+    fn the_sweep_recognizes_versions_and_parts() {
         let (version, upload) = (Uuid::new_v4(), Uuid::new_v4());
         let file = listed(&format!("docs/a/{version}"), Duration::ZERO).expect("a version");
         assert_eq!((file.version, file.upload), (version, None));

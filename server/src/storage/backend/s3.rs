@@ -1,10 +1,10 @@
 //! Files in a bucket of an S3-compatible server.
 //!
-//! A short body goes in one request. A longer one is spooled to a file without a name and goes in parts while the client
-//! still sends, so that a slow client holds no memory and no connection to the store, and a part that failed can be sent
-//! again. Each request has its limits: a store that hangs or cuts off ends in 503, and nothing of ours waits for it.
+//! A short body is sent in one request. A longer one is spooled to an unnamed file and sent in parts while the client still
+//! uploads. So a slow client holds no memory and no connection to the store, and a failed part can be sent again. Every request
+//! has deadlines: if the store hangs or disconnects, the answer is 503.
 //!
-//! Written on `reqwest` and the signatures that the S3 protocol needs anyway: `object_store` takes no key with an empty
+//! Built on `reqwest` and the signatures that the S3 protocol needs anyway. `object_store` does not accept keys with an empty
 //! segment (`a//b`), which Supabase allows, and other clients bring a second HTTP stack.
 
 mod file;
@@ -23,7 +23,7 @@ use reqwest::{Method, StatusCode};
 
 pub use self::file::S3File;
 use self::request::{Asked, Body, Held, Stores};
-use super::gathering::Room;
+use super::write_buffer::BufferBudget;
 use super::{Listed, OpenFile, Place};
 use crate::storage::config::S3StoreConfig;
 use crate::storage::error::StorageError;
@@ -31,27 +31,28 @@ use crate::storage::s3::xml;
 use crate::storage::sigv4::encoded_path;
 use crate::storage::sniff::{self, HEAD_BYTES};
 
-/// Keys removed in one request.
+/// Keys removed per request.
 const REMOVE_PAGE: usize = 1000;
-/// The longest object that one request copies, and the longest part, bytes.
+/// Maximum size of a part, and of an object copied in one request, in bytes.
 const LONGEST_COPY: u64 = 5 << 30;
-/// The shortest part that is not the last, bytes.
+/// Minimum size of a part that is not the last, in bytes.
 const LEAST_PART: u64 = 5 << 20;
-/// How many times as old as a file an upload in parts must be to count as given up: another instance may write it for hours.
+/// A multipart upload counts as abandoned at this many times the minimum age of files, because another instance may be writing it
+/// for hours.
 const ABORT_AFTER: u32 = 24;
-/// How often a download goes on where the store cut it off.
+/// How often an interrupted download is resumed.
 const RESUMPTIONS: usize = 3;
 
 /// A bucket of an S3-compatible server. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct S3Store {
     stores: Arc<Stores>,
-    room: Room,
-    /// Ids of uploads in parts that this process is writing.
+    room: BufferBudget,
+    /// Ids of multipart uploads that this process is writing.
     under_way: Arc<Mutex<HashSet<String>>>,
 }
 
-/// What the store knows of an object.
+/// The store's metadata of an object.
 struct Known {
     size: u64,
     etag: String,
@@ -59,7 +60,7 @@ struct Known {
 
 impl S3Store {
     pub fn new(config: &S3StoreConfig) -> anyhow::Result<Self> {
-        Ok(Self { stores: Arc::new(Stores::new(config)?), room: Room::default(), under_way: Arc::default() })
+        Ok(Self { stores: Arc::new(Stores::new(config)?), room: BufferBudget::default(), under_way: Arc::default() })
     }
 
     pub fn create(&self, place: &Place) -> S3File {
@@ -95,7 +96,7 @@ impl S3Store {
         Ok(Some(OpenFile { size, bytes: Box::pin(bytes) }))
     }
 
-    /// A GET whose body has not been read yet; `None` if there is no such object.
+    /// A GET whose body has not been read yet; `None` if the object does not exist.
     async fn read(
         &self,
         key: &str,
@@ -161,8 +162,8 @@ impl S3Store {
         encoded_path(&format!("/{}/{key}", self.stores.bucket()))
     }
 
-    /// One object of these, in order. Parts that are long enough are copied by the store; shorter ones come here and go
-    /// back together.
+    /// Joins parts into one object. Parts that are large enough are copied by the store; smaller ones are downloaded and uploaded
+    /// together.
     pub async fn assemble(&self, parts: &[Place], to: &Place) -> Result<&'static str, StorageError> {
         let keys: Vec<String> = parts.iter().map(|part| self.stores.key(part)).collect();
         let to = self.stores.key(to);
@@ -217,7 +218,7 @@ impl S3Store {
         Ok(sniff::detect(&head))
     }
 
-    /// All bytes of an object that is short, or a short range of it.
+    /// All bytes of a small object, or of a small range.
     async fn gather(&self, key: &str, range: Option<(u64, u64)>) -> Result<Vec<u8>, StorageError> {
         let gone = || StorageError::Internal("a part of an upload is gone".to_owned());
         let (response, _held) = self.read(key, range, None).await?.ok_or_else(gone)?;
@@ -229,7 +230,7 @@ impl S3Store {
         Ok(bytes.into())
     }
 
-    /// Makes an object in one request.
+    /// Creates an object in one request.
     pub async fn put_short(&self, place: &Place, bytes: Bytes) -> Result<(), StorageError> {
         self.put(&self.stores.key(place), bytes).await
     }
@@ -284,7 +285,7 @@ impl S3Store {
         Ok(refused.iter().filter_map(known).collect())
     }
 
-    /// The whole answer to a request that must succeed. Some stores say 200 first and put the error into the body.
+    /// The whole answer to a request that must succeed. Some stores send status 200 first and an error in the body.
     async fn answer(&self, asked: &Asked, body: &Body) -> Result<Bytes, StorageError> {
         let (response, _held) = self.stores.send(asked, body).await?;
         if !response.status().is_success() {
@@ -307,7 +308,7 @@ impl S3Store {
     }
 }
 
-/// A body on its way from the store; where it is cut off, it is asked for again from there.
+/// A body being downloaded. If the connection breaks, it is resumed at the same position.
 struct Download {
     store: S3Store,
     asked: String,
@@ -347,7 +348,7 @@ impl Download {
     }
 }
 
-/// Bytes of the whole object, of an answer with a part of it.
+/// The size of the whole object, from an answer with a range.
 fn whole_size(response: &reqwest::Response) -> Option<u64> {
     header(response, "content-range")?.rsplit('/').next()?.parse().ok()
 }

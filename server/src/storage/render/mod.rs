@@ -1,14 +1,14 @@
-//! `/render/image`: pictures made of stored ones, for public, authenticated and signed addresses.
+//! `/render/image`: transformed images, for public, authenticated and signed URLs.
 //!
-//! The same rows are asked for as for plain reads, then the source is read within limits and the picture made on a bounded
-//! pool: so many bytes of pixels at once, so many threads. What was made is kept for a while by version and options; the
-//! ETag is the source's, so a client that has it costs no picture at all.
+//! The rows are looked up as for plain downloads. Then the source is read within limits and transformed on a bounded pool, which
+//! limits both threads and total pixel memory. Results are cached for a while by version and options. The ETag is the source's,
+//! so a conditional request costs no transformation.
 //!
 //! Reference: supabase/storage `src/http/routes/render`, `src/storage/renderer/image.ts`.
 
 mod options;
-mod pace;
 mod picture;
+mod rate_limiter;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,28 +22,28 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
-pub use self::options::{Options, Sides};
-use self::pace::Pace;
+pub use self::options::{Options, SideLimits};
 use self::picture::{Accepted, Fault, MOST_MEMORY, Rendered, Source, SourceLimits};
+use self::rate_limiter::RateLimiter;
 use super::download::{Found, check_match, is_unchanged, no_body, send_found};
 use super::error::StorageError;
 use super::fields::Fields;
-use super::shares::Shares;
+use super::per_client::PerClientLimit;
 use super::{Storage, header_text};
 use crate::config::Reader;
 use crate::http::client::client_address;
 
 /// Source files in memory at once.
 const SOURCES: usize = 6;
-/// Bytes of pixels that are worked on at once, in units of one MiB.
+/// Pixel memory of all transformations together, in units of 1 MiB.
 const MEMORY_UNITS: u32 = (MOST_MEMORY / UNIT) as u32;
 const UNIT: u64 = 1 << 20;
-/// How long a request waits for its turn.
+/// How long a request waits for a slot.
 const TURN_WAIT: Duration = Duration::from_secs(10);
-/// Bytes of finished pictures that are kept, and of the largest one of them.
+/// Bytes of cached results, and of the largest one that is cached.
 const KEPT_BYTES: u64 = 8 << 20;
 const LARGEST_KEPT: usize = 1 << 20;
-/// Pictures that are kept, about.
+/// Approximate number of cached results.
 const KEPT: usize = 1000;
 
 /// Settings of image transformation.
@@ -53,14 +53,14 @@ pub struct ImageConfig {
     /// default, false.
     pub enabled: bool,
     /// `IMAGE_TRANSFORMATION_LIMIT_MIN_SIZE` and `…_MAX_SIZE`, pixels, default 1 and 2000.
-    pub sides: Sides,
+    pub sides: SideLimits,
     /// `IMGPROXY_MAX_SRC_RESOLUTION`, megapixels, default 50, and `IMGPROXY_MAX_SRC_FILE_SIZE`, bytes, default 25 MB.
     pub source: SourceLimits,
-    /// `IMGPROXY_ENABLE_AVIF_DETECTION` (`IMGPROXY_AUTO_AVIF`), default false: whether a client that takes AVIF gets it.
+    /// `IMGPROXY_ENABLE_AVIF_DETECTION` (`IMGPROXY_AUTO_AVIF`), default false: whether clients that accept AVIF get it.
     pub avif_by_accept: bool,
-    /// `RATE_LIMITER_ENABLED`, default false, and `RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC`, default 5: requests of one client
-    /// for one path, each second.
-    pub pace: Option<u64>,
+    /// `RATE_LIMITER_ENABLED`, default false, and `RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC`, default 5: requests per second of one
+    /// client for one path.
+    pub rate_limit: Option<u64>,
 }
 
 impl ImageConfig {
@@ -73,23 +73,23 @@ impl ImageConfig {
         if least < 1 || most < least || most > 16_384 {
             reader.problem("IMAGE_TRANSFORMATION_LIMIT_MIN_SIZE and _MAX_SIZE must be between 1 and 16384");
         }
-        let paced = reader.flag(&["RATE_LIMITER_ENABLED", "ENABLE_RATE_LIMITER"], false);
-        let pace = reader.parse_or(&["RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC"], "a number of requests", 5);
+        let is_limited = reader.flag(&["RATE_LIMITER_ENABLED", "ENABLE_RATE_LIMITER"], false);
+        let rate_limit = reader.parse_or(&["RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC"], "a number of requests", 5);
         let megapixels: f64 = reader.parse_or(&["IMGPROXY_MAX_SRC_RESOLUTION"], "a number of megapixels", 50.0);
         Self {
             enabled: reader.flag(&["IMAGE_TRANSFORMATION_ENABLED", "ENABLE_IMAGE_TRANSFORMATION"], enabled),
-            sides: Sides { least: least.max(1), most: most.max(least.max(1)) },
+            sides: SideLimits { least: least.max(1), most: most.max(least.max(1)) },
             source: SourceLimits {
                 pixels: (megapixels * 1e6).max(0.0) as u64,
                 bytes: reader.parse_or(&["IMGPROXY_MAX_SRC_FILE_SIZE"], "a whole number of bytes", 25_000_000),
             },
             avif_by_accept: reader.flag(&["IMGPROXY_ENABLE_AVIF_DETECTION", "IMGPROXY_AUTO_AVIF"], false),
-            pace: paced.then_some(pace),
+            rate_limit: is_limited.then_some(rate_limit),
         }
     }
 }
 
-/// A picture by what it was made of.
+/// Cache key of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Recipe {
     place: String,
@@ -107,28 +107,28 @@ impl Weighter<Recipe, Arc<Rendered>> for ByLength {
     }
 }
 
-/// Where pictures are made. Cheap to clone.
+/// Performs transformations. Cheap to clone.
 #[derive(Clone)]
-pub struct Studio {
+pub struct Renderer {
     sources: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     threads: Arc<Semaphore>,
-    /// Pictures under way by client.
-    clients: Shares,
+    /// Transformations in progress per client.
+    clients: PerClientLimit,
     kept: Arc<Cache<Recipe, Arc<Rendered>, ByLength>>,
-    pace: Arc<Pace>,
+    rate_limiter: Arc<RateLimiter>,
 }
 
-impl Default for Studio {
+impl Default for Renderer {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             sources: Arc::new(Semaphore::new(SOURCES)),
             memory: Arc::new(Semaphore::new(MEMORY_UNITS as usize)),
             threads: Arc::new(Semaphore::new(threads)),
-            clients: Shares::half_of(SOURCES),
+            clients: PerClientLimit::half_of(SOURCES),
             kept: Arc::new(Cache::with_weighter(KEPT, KEPT_BYTES, ByLength)),
-            pace: Arc::default(),
+            rate_limiter: Arc::default(),
         }
     }
 }
@@ -159,7 +159,7 @@ pub async fn authenticated(storage: web::Data<Storage>, request: HttpRequest) ->
     send_found(find().await?, find, async |found| storage.render(&request, found, &options).await).await
 }
 
-/// `/render/image/sign/…?token=`: as the token says, whatever the query does.
+/// `/render/image/sign/…?token=`: with the token's transformations, regardless of the query.
 pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     storage.require_images(&request)?;
     let (found, transformations) = storage.find_signed(&request, "/render/image/sign/").await?;
@@ -169,15 +169,15 @@ pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result
 }
 
 impl Storage {
-    /// Whether pictures are made at all, and for this client once more.
+    /// Checks that image transformation is enabled and that the client is within its rate limit.
     fn require_images(&self, request: &HttpRequest) -> Result<(), StorageError> {
         let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let none = || StorageError::NoSuchRoute(format!("{method}:{}", request.path()));
         self.config.images.enabled.then_some(()).ok_or_else(none)?;
-        let Some(pace) = self.config.images.pace else { return Ok(()) };
-        let most = pace.saturating_mul(pace::WINDOW.as_secs());
+        let Some(rate_limit) = self.config.images.rate_limit else { return Ok(()) };
+        let most = rate_limit.saturating_mul(rate_limiter::WINDOW.as_secs());
         let client = client_address(request, &self.config.trusted_proxies);
-        let in_time = self.studio.pace.allows(client, request.path(), most, Instant::now());
+        let in_time = self.renderer.rate_limiter.allows(client, request.path(), most, Instant::now());
         if in_time { Ok(()) } else { Err(StorageError::TooOften) }
     }
 
@@ -186,7 +186,7 @@ impl Storage {
         Options::of_fields(&Fields::of_query(request.query_string()))
     }
 
-    /// What a signing request asks for, as the token will hold it; `None` for a plain address.
+    /// The transformations in a signing request, as stored in the token; `None` for a plain URL.
     pub fn transformations(&self, body: &Fields) -> Result<Option<String>, StorageError> {
         let Some(asked) = body.object("transform")? else { return Ok(None) };
         let text = Options::of_fields(&asked)?.text(self.config.images.sides, true);
@@ -242,7 +242,7 @@ impl Storage {
             options: options.text(sides, true),
             accepted,
         };
-        if let Some(rendered) = self.studio.kept.get(&recipe) {
+        if let Some(rendered) = self.renderer.kept.get(&recipe) {
             return Ok(rendered);
         }
         if found.object.size() > limits.bytes {
@@ -253,14 +253,14 @@ impl Storage {
             let turn = turn.map_err(|_| StorageError::TooManyRequests)?;
             turn.map_err(|error| StorageError::Internal(error.to_string()))
         };
-        // Always in this order, so that nobody waits for one who waits for them.
-        let share = self.studio.clients.take(client, TURN_WAIT).await.ok_or(StorageError::TooManyRequests)?;
-        let source = turn(Arc::clone(&self.studio.sources), 1).await?;
+        // Always acquired in this order, which prevents deadlocks.
+        let share = self.renderer.clients.take(client, TURN_WAIT).await.ok_or(StorageError::TooManyRequests)?;
+        let source = turn(Arc::clone(&self.renderer.sources), 1).await?;
         let file = self.gather(found, limits.bytes).await?;
         let needed = Source::open(&file, &limits)?.memory().div_ceil(UNIT);
         let units = u32::try_from(needed).unwrap_or(MEMORY_UNITS).clamp(1, MEMORY_UNITS);
-        let memory = turn(Arc::clone(&self.studio.memory), units).await?;
-        let thread = turn(Arc::clone(&self.studio.threads), 1).await?;
+        let memory = turn(Arc::clone(&self.renderer.memory), units).await?;
+        let thread = turn(Arc::clone(&self.renderer.threads), 1).await?;
         let options = options.clone();
         let made = tokio::task::spawn_blocking(move || {
             let _held = (share, source, memory, thread);
@@ -269,12 +269,12 @@ impl Storage {
         let rendered = made.await.map_err(|error| StorageError::Internal(error.to_string()))??;
         let rendered = Arc::new(rendered);
         if rendered.bytes.len() <= LARGEST_KEPT {
-            self.studio.kept.insert(recipe, Arc::clone(&rendered));
+            self.renderer.kept.insert(recipe, Arc::clone(&rendered));
         }
         Ok(rendered)
     }
 
-    /// The whole file, `most` bytes at most.
+    /// The whole file, at most `most` bytes.
     async fn gather(&self, found: &Found, most: u64) -> Result<Vec<u8>, StorageError> {
         let mut file = self.files.open(&found.place(), None).await?.ok_or(StorageError::NoSuchFile)?;
         if file.size > most {

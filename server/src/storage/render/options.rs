@@ -1,11 +1,11 @@
-//! What an image is to become: from a query, from the body of a signing request, from a signed token.
+//! Image transformation options, from a query, the body of a signing request, or a signed token.
 //!
 //! Reference: supabase/storage `src/http/schemas/transformations.ts`, `src/storage/renderer/image.ts`.
 
 use crate::storage::error::StorageError;
 use crate::storage::fields::Fields;
 
-/// How a picture fills the size that is asked for.
+/// How an image fills the requested size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resize {
     /// Fills it and is cropped.
@@ -16,24 +16,24 @@ pub enum Resize {
     Fill,
 }
 
-/// The format that is asked for.
+/// The requested format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// That of the source.
+    /// The format of the source.
     Origin,
     Webp,
     Avif,
 }
 
-/// Which part stays when a picture is cropped.
+/// Which part is kept when an image is cropped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gravity {
-    /// Towards a side or a corner, or to none: -1, 0, 1 for left or top, the middle, right or bottom. Offsets below 1
-    /// are relative, others pixels.
+    /// Towards a side or a corner, or centred: -1, 0, 1 for left or top, centre, right or bottom. Offsets below 1 are relative,
+    /// others are pixels.
     Side { x: i8, y: i8, offset: (f64, f64) },
-    /// Where most is to be seen.
+    /// Around the most detailed area.
     Smart,
-    /// Around a point, both coordinates within 0…1.
+    /// Around a point, with both coordinates within 0…1.
     Point(f64, f64),
 }
 
@@ -47,14 +47,14 @@ const RESIZES: [(&str, Resize); 3] = [("cover", Resize::Cover), ("contain", Resi
 const FORMATS: [(&str, Format); 3] = [("origin", Format::Origin), ("avif", Format::Avif), ("webp", Format::Webp)];
 const GRAVITIES: [&str; 11] = ["no", "so", "ea", "we", "noea", "nowe", "soea", "sowe", "ce", "sm", "fp"];
 
-/// The smallest and the largest side that is made.
+/// The minimum and maximum side length of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sides {
+pub struct SideLimits {
     pub least: i64,
     pub most: i64,
 }
 
-/// What is asked for, as it was written.
+/// The options as given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     pub width: Option<i64>,
@@ -93,7 +93,7 @@ impl Options {
         Ok(options)
     }
 
-    /// From a signed token, where we wrote it.
+    /// From a signed token, which we wrote.
     pub fn of_text(text: &str) -> Self {
         let mut options = Self::default();
         for item in text.split(',') {
@@ -121,15 +121,15 @@ impl Options {
         options
     }
 
-    /// As tokens hold it and `X-Transformations` shows it; `signed` is the former. Empty if nothing is asked for.
-    pub fn text(&self, sides: Sides, signed: bool) -> String {
+    /// As stored in tokens (`signed`) or shown in `X-Transformations`. Empty without options.
+    pub fn text(&self, sides: SideLimits, signed: bool) -> String {
         let mut items = Vec::new();
         let side = |side: Option<i64>| side.filter(|side| *side > 0).map(|side| side.clamp(sides.least, sides.most));
         items.extend(side(self.height).map(|height| format!("height:{height}")));
         items.extend(side(self.width).map(|width| format!("width:{width}")));
         if side(self.height).or(side(self.width)).is_some() {
             items.extend(match (signed, self.resize) {
-                // Upstream writes `undefined` here; it is read as nothing.
+                // Upstream writes `undefined` here, which is read as nothing.
                 (true, None) => None,
                 (true, Some(resize)) => Some(format!("resize:{}", name_of(&RESIZES, resize))),
                 (false, resize) => Some(format!(
@@ -152,8 +152,8 @@ impl Options {
         items.join(",")
     }
 
-    /// The width and height that are asked for, within the limits; `None` for whatever comes of it.
-    pub fn size(&self, sides: Sides) -> (Option<u32>, Option<u32>) {
+    /// The requested width and height within the limits; `None` means unconstrained.
+    pub fn size(&self, sides: SideLimits) -> (Option<u32>, Option<u32>) {
         let side = |side: Option<i64>| {
             let side = side.filter(|side| *side > 0)?.clamp(sides.least, sides.most);
             u32::try_from(side).ok()
@@ -192,14 +192,14 @@ fn name_of<T: Copy + PartialEq>(known: &[(&'static str, T)], value: T) -> &'stat
 mod tests {
     use super::*;
 
-    const SIDES: Sides = Sides { least: 1, most: 2000 };
+    const SIDES: SideLimits = SideLimits { least: 1, most: 2000 };
 
     fn read(query: &str) -> Result<Options, StorageError> {
         Options::of_fields(&Fields::of_query(query))
     }
 
     #[test]
-    fn what_is_asked_is_told_as_upstream_tells_it() {
+    fn options_are_written_as_upstream_does() {
         for (query, shown, signed) in [
             ("", "", ""),
             ("width=0", "", ""),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_refuses_is_named() {
+    fn options_that_the_schema_refuses_are_reported() {
         for (query, said) in [
             ("width=-1", "querystring/width must be >= 0"),
             ("width=a", "querystring/width must be integer"),

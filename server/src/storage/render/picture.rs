@@ -1,7 +1,7 @@
-//! A picture becomes another one: decoded within limits, turned as its camera held it, cropped, scaled, encoded.
+//! Transforms an image: decodes it within limits, rotates it by its Exif orientation, crops, scales and encodes it.
 //!
-//! Sizes and crops follow imgproxy, which Supabase asks: a picture is never enlarged, and what does not fill the size that
-//! was asked for stays smaller. Reference: imgproxy/imgproxy `processing/prepare.go`, `processing/calc_position.go`.
+//! Sizes and crops follow imgproxy, which Supabase uses: an image is never enlarged, and one that does not fill the requested
+//! size stays smaller. Reference: imgproxy/imgproxy `processing/prepare.go`, `processing/calc_position.go`.
 
 use std::io::Cursor;
 
@@ -14,20 +14,20 @@ use image::codecs::jpeg::JpegEncoder;
 use image::metadata::Orientation;
 use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader, Limits};
 
-use super::options::{Format, Gravity, Options, Resize, Sides};
+use super::options::{Format, Gravity, Options, Resize, SideLimits};
 
-/// The most that a source may be.
+/// Limits of a source image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceLimits {
     pub pixels: u64,
     pub bytes: u64,
 }
 
-/// Bytes that pictures may hold while they are made: one of fifty megapixels at eight bits a channel with transparency.
-/// Sixteen bits a channel have room for fewer pixels.
+/// Memory limit for pixels during a transformation: enough for fifty megapixels at eight bits per channel with transparency. At
+/// sixteen bits per channel, fewer pixels fit.
 pub const MOST_MEMORY: u64 = 400 << 20;
 
-/// Why there is no picture.
+/// Why a transformation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("The source image is invalid or unsupported for rendering")]
@@ -36,41 +36,41 @@ pub enum Fault {
     Resolution,
     #[error("The source image file is too large to process")]
     FileSize,
-    /// Only a build without AVIF says so.
+    /// Only in builds without AVIF.
     #[error("Image transformation request was rejected")]
     Rejected,
     #[error("Internal error")]
     Internal,
 }
 
-/// A picture, encoded.
+/// An encoded image.
 #[derive(Clone, Debug)]
 pub struct Rendered {
     pub bytes: bytes::Bytes,
     pub mime: &'static str,
 }
 
-/// A source whose head was read and whose pixels were not.
+/// A source whose header was read, but not its pixels.
 pub struct Source<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
     format: ImageFormat,
 }
 
-/// The formats that are read.
+/// Formats that can be read.
 const READ: [ImageFormat; 6] =
     [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Gif, ImageFormat::WebP, ImageFormat::Bmp, ImageFormat::Tiff];
 
-/// Quality where none is asked for.
+/// Default quality.
 const JPEG_QUALITY: u8 = 80;
 const WEBP_QUALITY: u8 = 79;
 #[cfg(feature = "avif")]
 const AVIF_QUALITY: u8 = 63;
-/// How fast AVIF is encoded, 1 to 10: the slower, the smaller.
+/// Speed of AVIF encoding, 1 to 10. Slower means smaller files.
 #[cfg(feature = "avif")]
 const AVIF_SPEED: u8 = 8;
 
 impl<'a> Source<'a> {
-    /// Reads the head of a file and refuses what is too large.
+    /// Reads the header of a file and refuses images that are too large.
     pub fn open(file: &'a [u8], limits: &SourceLimits) -> Result<Self, Fault> {
         if file.len() as u64 > limits.bytes {
             return Err(Fault::FileSize);
@@ -86,19 +86,19 @@ impl<'a> Source<'a> {
             return Err(Fault::Resolution);
         }
         let mut most = Limits::no_limits();
-        // Decoders hold more than the pixels: tables, a frame before this one.
+        // Decoders allocate more than the pixels, such as tables and a previous frame.
         most.max_alloc = Some(decoder.total_bytes().saturating_mul(3) + (16 << 20));
         decoder.set_limits(most).map_err(|_| Fault::Resolution)?;
         Ok(Self { decoder: Box::new(decoder), format })
     }
 
-    /// Bytes that the work will hold at its peak, about.
+    /// Approximate peak memory of the transformation, in bytes.
     pub fn memory(&self) -> u64 {
         needed(self.decoder.as_ref())
     }
 
-    /// Decodes the pixels and makes the picture. `webp` tells whether whoever asks takes WebP.
-    pub fn render(mut self, options: &Options, sides: Sides, accepted: &Accepted) -> Result<Rendered, Fault> {
+    /// Decodes and transforms the image. `accepted` tells which formats the client accepts.
+    pub fn render(mut self, options: &Options, sides: SideLimits, accepted: &Accepted) -> Result<Rendered, Fault> {
         let target = self.target(options, accepted)?;
         let orientation = self.decoder.orientation().unwrap_or(Orientation::NoTransforms);
         let picture = DynamicImage::from_decoder(self.decoder).map_err(|_| Fault::Source)?;
@@ -115,7 +115,7 @@ impl<'a> Source<'a> {
         encoded(&pixels, target, options.quality.and_then(|quality| u8::try_from(quality).ok()))
     }
 
-    /// The format of the answer.
+    /// The format of the result.
     fn target(&self, options: &Options, accepted: &Accepted) -> Result<ImageFormat, Fault> {
         Ok(match options.format {
             Some(Format::Webp) => ImageFormat::WebP,
@@ -124,7 +124,7 @@ impl<'a> Source<'a> {
             None if accepted.avif && cfg!(feature = "avif") => ImageFormat::Avif,
             None if accepted.webp => ImageFormat::WebP,
             None | Some(Format::Origin) => match self.format {
-                // Nobody shows these.
+                // Results are not encoded in these formats.
                 ImageFormat::Bmp | ImageFormat::Tiff => ImageFormat::Jpeg,
                 format => format,
             },
@@ -132,20 +132,20 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Bytes of the pixels as they are decoded, and of a second picture beside them: at eight bits a channel, or turned.
+/// Bytes of the decoded pixels and of a second image beside them: converted to eight bits per channel, or rotated.
 fn needed(decoder: &dyn ImageDecoder) -> u64 {
     let (width, height) = decoder.dimensions();
     decoder.total_bytes() + u64::from(width) * u64::from(height) * 4
 }
 
-/// What whoever asks can show.
+/// The formats that the client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Accepted {
     pub webp: bool,
     pub avif: bool,
 }
 
-/// Which part of a picture becomes how large.
+/// The crop and the scaled size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cut {
     left: f64,
@@ -156,11 +156,11 @@ struct Cut {
 }
 
 impl Cut {
-    fn of(size: (u32, u32), options: &Options, sides: Sides, picture: &DynamicImage) -> Self {
+    fn of(size: (u32, u32), options: &Options, sides: SideLimits, picture: &DynamicImage) -> Self {
         let (asked_width, asked_height) = options.size(sides);
         let resize = options.resize.unwrap_or(Resize::Cover);
         let (width, height) = (f64::from(size.0), f64::from(size.1));
-        // How many times smaller each side becomes.
+        // The factor by which each side shrinks.
         let mut across = asked_width.map_or(1.0, |asked| width / f64::from(asked));
         let mut down = asked_height.map_or(1.0, |asked| height / f64::from(asked));
         match (asked_width, asked_height, resize) {
@@ -177,7 +177,7 @@ impl Cut {
             (across, down) = (across / down, 1.0);
         }
         let (across, down) = (across.min(width), down.min(height));
-        // As large as that makes it, then cropped to what was asked for.
+        // Scaled by that factor, then cropped to the requested size.
         let whole = (rounded(width / across), rounded(height / down));
         let to = (
             asked_width.map_or(whole.0, |asked| asked.min(whole.0)),
@@ -195,13 +195,13 @@ impl Cut {
     }
 }
 
-/// A number of pixels, at least one.
+/// A whole number of pixels, at least one.
 fn rounded(length: f64) -> u32 {
-    // The sides of pictures are well below 2^32, and a float's cast saturates.
+    // Sides are well below 2^32, and the cast saturates.
     (length.round() as u32).max(1)
 }
 
-/// Where a crop of `to` begins in a picture of `whole`.
+/// The offset of a crop of size `to` in an image of size `whole`.
 fn position(whole: (u32, u32), to: (u32, u32), gravity: &Gravity, picture: &DynamicImage) -> (u32, u32) {
     let (free_x, free_y) = (f64::from(whole.0 - to.0), f64::from(whole.1 - to.1));
     let (left, top) = match gravity {
@@ -225,10 +225,10 @@ fn position(whole: (u32, u32), to: (u32, u32), gravity: &Gravity, picture: &Dyna
     (left.clamp(0.0, free_x) as u32, top.clamp(0.0, free_y) as u32)
 }
 
-/// The side of the small copy that is looked at.
+/// Side length of the small copy that is analysed.
 const LOOKED_AT: u32 = 128;
 
-/// The window in which most is to be seen: edges and colours, counted on a small copy.
+/// The window with the most detail: edges and colours, measured on a small copy.
 fn busiest(whole: (u32, u32), to: (u32, u32), picture: &DynamicImage) -> (f64, f64) {
     let small = picture.thumbnail_exact(LOOKED_AT.min(picture.width()), LOOKED_AT.min(picture.height())).into_rgb8();
     let (width, height) = (small.width() as usize, small.height() as usize);
@@ -241,7 +241,7 @@ fn busiest(whole: (u32, u32), to: (u32, u32), picture: &DynamicImage) -> (f64, f
         let edge = (here - light(at(x + 1, y))).abs() + (here - light(at(x, y + 1))).abs();
         edge * 2 + red.max(green).max(blue) - red.min(green).min(blue)
     };
-    // Crops move along one side only, so sums of columns and of rows are enough.
+    // A crop moves along one side only, so sums of columns and rows are enough.
     let columns: Vec<i64> = (0..width).map(|x| (0..height).map(|y| weight(x, y)).sum()).collect();
     let rows: Vec<i64> = (0..height).map(|y| (0..width).map(|x| weight(x, y)).sum()).collect();
     let best = |sums: &[i64], whole: u32, wanted: u32| {
@@ -260,7 +260,7 @@ fn busiest(whole: (u32, u32), to: (u32, u32), picture: &DynamicImage) -> (f64, f
     (best(&columns, whole.0, to.0), best(&rows, whole.1, to.1))
 }
 
-/// Eight bits per channel, three or four channels.
+/// An image with eight bits per channel and three or four channels.
 struct Scaled {
     width: u32,
     height: u32,
@@ -292,8 +292,8 @@ fn scaled(picture: DynamicImage, cut: &Cut) -> Result<Scaled, Fault> {
     Ok(Scaled { width: cut.to.0, height: cut.to.1, bytes: target.into_vec(), has_alpha })
 }
 
-/// `Resizer::resize` for one kind of pixels: the library's own holds its code for all thirteen, a fifth of all that would
-/// be compiled of this server.
+/// `Resizer::resize` for one pixel type. The library's own contains code for all thirteen, a fifth of this server's compiled
+/// code.
 fn resize<P: PixelTrait>(source: &ImageRef, target: &mut Pixels, options: &ResizeOptions) -> Result<(), Fault> {
     let (Some(from), Some(mut to)) = (source.image_view::<P>(), target.image_view_mut::<P>()) else {
         return Err(Fault::Internal);
@@ -346,10 +346,10 @@ mod tests {
     use crate::storage::fields::Fields;
     use image::{Rgb, RgbImage};
 
-    const SIDES: Sides = Sides { least: 1, most: 2000 };
+    const SIDES: SideLimits = SideLimits { least: 1, most: 2000 };
     const LIMITS: SourceLimits = SourceLimits { pixels: 1_000_000, bytes: 1 << 20 };
 
-    /// Red on the left, green on the right; much is to be seen far right.
+    /// Red on the left, green on the right, with detail at the far right.
     fn drawing(width: u32, height: u32) -> DynamicImage {
         let pixel = |x: u32, y: u32| match (x * 2 >= width, x * 8 >= width * 7) {
             (_, true) => Rgb([255 * ((x + y) % 2) as u8, 255, 0]),
@@ -386,7 +386,7 @@ mod tests {
             ("width=50&height=50&resize=contain", (50, 25)),
             ("width=50&height=50&resize=fill", (50, 50)),
             ("width=50&resize=fill", (50, 100)),
-            // Nothing is enlarged.
+            // Images are never enlarged.
             ("width=400", (200, 100)),
             ("width=400&height=400", (200, 100)),
             ("width=400&height=50", (200, 50)),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn gravity_and_offsets_choose_what_stays() {
+    fn gravity_and_offsets_choose_the_crop() {
         let source = file(ImageFormat::Png);
         let is_red = |query: &str| {
             let (_, shown) = render(&source, &format!("width=40&height=100&{query}")).expect(query);
@@ -407,7 +407,7 @@ mod tests {
             red > green
         };
         for (query, red) in [
-            ("", true), // the middle: 80 to 120
+            ("", true), // centred: 80 to 120
             ("gravity=we", true),
             ("gravity=ea", false),
             ("gravity=noea", false),
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn quality_changes_the_size_and_formats_are_what_was_asked() {
+    fn quality_changes_the_size_and_formats_are_as_requested() {
         for (format, mime) in [
             (ImageFormat::Jpeg, "image/jpeg"),
             (ImageFormat::Png, "image/png"),
@@ -444,9 +444,9 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_turned_as_its_camera_held_it() {
+    fn exif_orientation_is_applied() {
         let jpeg = file(ImageFormat::Jpeg);
-        // APP1 with an Exif block that says orientation 6: a quarter turn to the right.
+        // APP1 with an Exif block of orientation 6: a quarter turn clockwise.
         let exif: &[u8] = b"\xFF\xE1\0\x22Exif\0\0MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
         let turned = [&jpeg[..2], exif, &jpeg[2..]].concat();
         let (rendered, shown) = render(&turned, "width=50").expect("rendered");
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_picture_is_refused_before_it_is_decoded() {
+    fn oversized_or_invalid_images_are_refused_before_decoding() {
         let small = SourceLimits { pixels: 200 * 100 - 1, bytes: 1 << 20 };
         let png = file(ImageFormat::Png);
         assert_eq!(Source::open(&png, &small).err(), Some(Fault::Resolution));
@@ -465,12 +465,12 @@ mod tests {
         for broken in [&b"not a picture"[..], b"", &png[..20], b"\0\0\0\x10ftypmif1\0\0\0\0", b"<svg xmlns='x'/>"] {
             assert_eq!(Source::open(broken, &LIMITS).err(), Some(Fault::Source), "{broken:?}");
         }
-        // A head that is right and a body that is not.
+        // A valid header with a truncated body.
         assert_eq!(render(&png[..png.len() / 2], "width=10").err(), Some(Fault::Source));
-        // Few pixels enough, and too many bytes for each.
+        // Few enough pixels, but too many bytes for each.
         let generous = SourceLimits { pixels: 50_000_000, bytes: 1 << 20 };
         let announcing = |channel_bits: u8, sides: [u8; 2]| {
-            // Width and height, bits a channel, red, green, blue and alpha, and the sum of the head.
+            // Width and height, bits per channel, colour type RGBA, and the chunk's checksum.
             let mut head = png[..33].to_vec();
             head[16..26].copy_from_slice(&[0, 0, sides[0], sides[1], 0, 0, sides[0], sides[1], channel_bits, 6]);
             let sum = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC).checksum(&head[12..29]);
@@ -480,7 +480,7 @@ mod tests {
         let seven_thousand = [0x1B, 0x58];
         assert!(Source::open(&announcing(8, seven_thousand), &generous).is_ok());
         assert_eq!(Source::open(&announcing(16, seven_thousand), &generous).err(), Some(Fault::Resolution));
-        // A few bytes that announce ten thousand million pixels.
+        // A few bytes that announce ten billion pixels.
         let mut bomb = png.clone();
         bomb[16..24].copy_from_slice(&[0, 1, 0x86, 0xA0, 0, 1, 0x86, 0xA0]);
         assert!(matches!(Source::open(&bomb, &LIMITS).err(), Some(Fault::Resolution | Fault::Source)));
@@ -503,7 +503,7 @@ mod tests {
 
     #[cfg(not(feature = "avif"))]
     #[test]
-    fn a_build_without_avif_says_so() {
+    fn a_build_without_avif_reports_it() {
         let source = file(ImageFormat::Png);
         assert_eq!(render(&source, "format=avif").err(), Some(Fault::Rejected));
     }

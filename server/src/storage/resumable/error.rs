@@ -1,4 +1,4 @@
-//! Errors of resumable uploads: plain text with the true status. Texts: tus-node-server `packages/utils/src/constants.ts`.
+//! Errors of resumable uploads: plain text with the true status. Messages: tus-node-server `packages/utils/src/constants.ts`.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, RETRY_AFTER};
@@ -12,7 +12,7 @@ pub enum TusError {
     Version,
     #[error("Missing x-signature header")]
     NoSignature,
-    /// A token that is none: the one error that is JSON here, too.
+    /// A malformed token, the only error that is JSON here, too.
     #[error("{0}")]
     Token(StorageError),
     #[error("Concatenation extension is not (yet) supported. Disable parallel uploads in the tus client.\n")]
@@ -43,7 +43,7 @@ pub enum TusError {
     TooLargeInAll,
     #[error("Cannot terminate an already completed upload")]
     Finished,
-    /// Another request wants to go on with this upload.
+    /// Another request wants to continue this upload.
     #[error("Request aborted due to lock acquired")]
     LetGo,
     #[error("{0}")]
@@ -92,7 +92,8 @@ impl ResponseError for TusError {
             Self::Token(error) => return error.error_response(),
             Self::Storage(error) => {
                 error.log();
-                if matches!(error, StorageError::Unavailable(_) | StorageError::LockTimeout) {
+                if matches!(error, StorageError::Unavailable(_) | StorageError::Overloaded | StorageError::LockTimeout)
+                {
                     response.insert_header((RETRY_AFTER, "1"));
                 }
             }

@@ -1,8 +1,8 @@
-//! One request at a time writes an upload.
+//! Allows one request at a time to write an upload.
 //!
-//! The writer holds a lease in the upload's row and renews it. Another request asks for it and waits: in this process it
-//! is heard at once, on another instance with the next renewal. A writer that is gone for good loses its lease in time;
-//! what it may still do afterwards moves no offset, because each move names the writer.
+//! The writer holds a lease in the upload's row and renews it. Another request asks for the lease and waits. A writer in this
+//! process is notified at once, one on another instance when it renews. The lease of a lost writer expires. Such a writer cannot
+//! advance the offset any more, because each update checks the writer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::protocol::UploadId;
 use super::rows::{self, Upload};
 use crate::storage::{Storage, StorageError};
 
-/// How long a request waits for the one before it.
+/// How long a request waits for the lease.
 const WAIT: Duration = Duration::from_secs(5);
 /// How often it asks.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// How often a lease is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
 
-/// Writers of this process, to be told at once.
+/// Writers of this process, which can be notified directly.
 #[derive(Clone, Debug, Default)]
 pub struct Writers(Arc<Mutex<HashMap<Uuid, Arc<Notify>>>>);
 
@@ -41,7 +41,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Waits until the upload is free, and asks whoever writes it to let go; five seconds at most.
+    /// Waits until the upload is free, and asks its writer to release it; at most five seconds.
     pub async fn acquire(storage: &web::Data<Storage>, id: &UploadId) -> Result<(Upload, Self), TusError> {
         let writer = Uuid::new_v4();
         let deadline = tokio::time::Instant::now() + WAIT;
@@ -68,7 +68,7 @@ impl Lease {
                 tokio::time::sleep(RENEW_EVERY).await;
                 match rows::renew(&renewed, upload, writer).await {
                     Ok(false) => {}
-                    // Asked for, or lost.
+                    // Another request asked for the lease, or it was lost.
                     Ok(true) => told.notify_one(),
                     Err(error) => tracing::warn!(%upload, %error, "the lease of an upload could not be renewed"),
                 }
@@ -81,12 +81,12 @@ impl Lease {
         self.writer
     }
 
-    /// Waits until somebody else wants to write.
+    /// Resolves when another request wants to write.
     pub async fn asked_to_let_go(&self) {
         self.asked.notified().await;
     }
 
-    /// Lets the next one write.
+    /// Releases the lease.
     pub async fn release(mut self) {
         self.end();
         if let Err(error) = rows::release(&self.storage, self.upload, self.writer).await {

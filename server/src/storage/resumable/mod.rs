@@ -6,6 +6,8 @@
 //! supabase/storage `src/http/routes/tus`.
 
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzed;
 mod lease;
 mod protocol;
 mod rows;
@@ -28,33 +30,33 @@ use super::key::ObjectKey;
 use super::queries::Bucket;
 use super::receive::{Described, check_mime, unreadable};
 use super::signed::Scope as UrlScope;
-use super::upload::{Completed, Landing, Trial, wants_upsert};
+use super::upload::{Completed, NewRow, Trial, wants_upsert};
 use super::{Scope, Storage, StorageError, header_text};
 use crate::jwt::caller::Caller;
 pub use rows::{expired, known_uploads};
 
 const VERSION: &str = "1.0.0";
 const EXTENSIONS: &str = "creation,creation-with-upload,creation-defer-length,termination,expiration";
-/// What browsers may read of an answer.
+/// Response headers that browsers may read.
 const EXPOSED: &str = "Location, Tus-Complete, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Defer-Length, \
      Upload-Expires, Upload-Length, Upload-Metadata, Upload-Offset, X-Request-Id";
 const PATCH_TYPE: &str = "application/offset+octet-stream";
-/// Most parts of one upload: as many as S3 takes.
+/// Maximum number of parts of an upload, as in S3.
 const MAX_PARTS: i64 = 10_000;
 
 /// The path below which uploads are.
 const BASE: &str = "/upload/resumable";
 const SIGNED: &str = "/upload/resumable/sign";
 
-/// By whom a request is made.
+/// What authorizes a request.
 enum Permission {
-    /// A user, whose policies decide, and whether they said `x-upsert: true`.
+    /// A user, subject to policies; and whether they sent `x-upsert: true`.
     Caller { caller: Caller, upsert: bool },
-    /// Whoever holds a signed upload token.
+    /// The holder of a signed upload token.
     Link { token: String },
 }
 
-/// A permission that has been looked at, for one object.
+/// A checked permission for one object.
 struct Permitted {
     rules: Bucket,
     owner: Option<String>,
@@ -62,7 +64,7 @@ struct Permitted {
     operation: String,
 }
 
-/// Every request to a resumable upload.
+/// Handles every request for resumable uploads.
 pub async fn serve(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -120,7 +122,7 @@ fn options(storage: &Storage) -> HttpResponse {
 }
 
 impl Permission {
-    /// Looks whether the object may be uploaded: as the caller, whose INSERT is undone, or by the token's word.
+    /// Checks whether the object may be uploaded: with the caller's INSERT, rolled back, or by the token.
     async fn look(
         &self,
         storage: &Storage,
@@ -146,7 +148,7 @@ impl Permission {
             Self::Link { token } => {
                 let claims = storage.signer.verify(token, UrlScope::Upload, &format!("{bucket}/{}", key.as_str()))?;
                 let (rules, there) = storage.find_bucket_and_object(bucket, key).await?;
-                // The reference overwrites here what the token does not allow to overwrite.
+                // The reference overwrites here although the token does not allow it.
                 if there.is_some() && !claims.upsert {
                     return Err(StorageError::AlreadyExists.into());
                 }
@@ -156,7 +158,7 @@ impl Permission {
         }
     }
 
-    /// For what reveals no more than how far an upload is.
+    /// For requests that reveal only how far an upload is.
     fn check_link(&self, storage: &Storage, id: &UploadId) -> Result<(), TusError> {
         match self {
             Self::Caller { .. } => Ok(()),
@@ -169,12 +171,12 @@ impl Permission {
     }
 }
 
-/// The most bytes that an upload may have.
+/// The size limit of an upload.
 fn most(storage: &Storage, rules: &Bucket, key: &ObjectKey) -> u64 {
     if key.is_placeholder() { 0 } else { storage.size_limit(rules) }
 }
 
-/// `POST`: a new upload, perhaps with its first bytes.
+/// `POST`: a new upload, optionally with its first bytes.
 async fn create(
     storage: &web::Data<Storage>,
     request: &HttpRequest,
@@ -217,7 +219,7 @@ async fn create(
     Ok(response.insert_header(("Upload-Expires", super::download::http_date(expires))).finish())
 }
 
-/// `HEAD`: how far an upload is. Whoever writes lets go first, so that the answer is final.
+/// `HEAD`: how far an upload is. A current writer stops first, so that the offset is final.
 async fn tell(
     storage: &web::Data<Storage>,
     request: &HttpRequest,
@@ -228,7 +230,7 @@ async fn tell(
     let (mut upload, lease) = Lease::acquire(storage, &id).await?;
     lease.release().await;
     if upload.lacks_object() {
-        // `x-upsert` is repeated by what writes, and this request only asks.
+        // `x-upsert` is sent only with requests that write, not with this one.
         let permission = match permission {
             Permission::Caller { caller, upsert } => {
                 Permission::Caller { caller, upsert: upsert || upload.announced.upsert }
@@ -252,8 +254,8 @@ async fn tell(
     Ok(response.finish())
 }
 
-/// Makes the object of an upload whose bytes are all there: the request that brought the last ones could not. Clients that
-/// hear of the whole length take the upload for done, so they hear of a lock until it is.
+/// Creates the object of an upload whose bytes are complete, if the request that sent the last bytes failed to. Clients that see
+/// the full offset consider the upload finished, so they get a lock error until the object exists.
 async fn make_object(
     storage: &web::Data<Storage>,
     request: &HttpRequest,
@@ -277,7 +279,7 @@ async fn make_object(
     }
 }
 
-/// `PATCH`: further bytes.
+/// `PATCH`: more bytes.
 async fn write(
     storage: &web::Data<Storage>,
     request: &HttpRequest,
@@ -323,7 +325,7 @@ fn moved_on(upload: &Upload) -> HttpResponse {
     response.finish()
 }
 
-/// `DELETE`: gives an upload up.
+/// `DELETE`: aborts an upload.
 async fn terminate(
     storage: &web::Data<Storage>,
     request: &HttpRequest,
@@ -354,7 +356,7 @@ pub async fn forget(storage: &Storage, id: &UploadId) -> Result<(), StorageError
     Ok(())
 }
 
-/// Writes a body at `offset` and, with the last byte, the object. Goes on without the client: what has arrived stays.
+/// Writes a body at `offset` and, with the last byte, the object. Continues without the client: received bytes are kept.
 async fn take<S>(
     storage: &web::Data<Storage>,
     id: UploadId,
@@ -418,7 +420,7 @@ where
                 None => break,
                 Some(Ok(chunk)) if offset + file.size() + chunk.len() as u64 > end => return Err(TusError::TooLarge),
                 Some(Ok(chunk)) => file.write(chunk).await?,
-                // The client went away: what came stays.
+                // The client disconnected; received bytes are kept.
                 Some(Err(error)) => {
                     interrupted = Some(error.into());
                     break;
@@ -431,7 +433,7 @@ where
             match saved {
                 Ok(moved) => upload = moved,
                 Err(error) => {
-                    // Of a COMMIT whose outcome is unknown nothing is undone: the sweep knows what is named.
+                    // If the outcome of a COMMIT is unknown, nothing is removed. The sweep checks which files are named.
                     if matches!(error, TusError::OffsetConflict) {
                         storage.files.discard([file.place]).await;
                     }
@@ -450,12 +452,12 @@ where
     Ok(upload)
 }
 
-/// Makes the object of the parts.
+/// Joins the parts into the object.
 async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, upload: &Upload) -> Result<(), TusError> {
     let parts = rows::parts(storage, id.version).await?;
     let place = Place::object(&id.bucket, &id.key, &id.version.to_string());
     let sources: Vec<Place> = parts.iter().map(|part| part.place(id.version)).collect();
-    // Left by an attempt that was cut off.
+    // Left by an interrupted attempt.
     if let Some((_, error)) = storage.files.remove(std::slice::from_ref(&place)).await.pop() {
         return Err(error.into());
     }
@@ -467,7 +469,7 @@ async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, uploa
         robots: None,
         user_metadata: upload.announced.user_metadata().unwrap_or_else(|| json!({})),
     };
-    let landing = Landing {
+    let new_row = NewRow {
         operation: permitted.operation.clone(),
         bucket: id.bucket.clone(),
         key: id.key.clone(),
@@ -478,8 +480,8 @@ async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, uploa
         upsert: permitted.upsert,
         completes: Some(Completed::Resumable(id.version)),
     };
-    if let Err(error) = storage.land(file, landing).await {
-        // What is refused will be refused again; what met a lock or a fault may be asked for again.
+    if let Err(error) = storage.write_new_row(file, new_row).await {
+        // A refusal is final; a lock or a failure may be retried.
         if !error.may_pass() {
             forget(storage, id).await?;
         }
@@ -489,7 +491,7 @@ async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, uploa
     Ok(())
 }
 
-/// The hash of one part, or that of all their hashes and their number, as S3 has it.
+/// The hash of a single part, or S3's hash of all part hashes with their number.
 pub fn etag(parts: &[rows::Part]) -> String {
     match parts {
         [only] => format!("\"{}\"", hex::encode(&only.md5)),
@@ -502,7 +504,7 @@ pub fn etag(parts: &[rows::Part]) -> String {
     }
 }
 
-/// User metadata as it was sent: JSON, or nothing.
+/// The sent user metadata, if it is JSON.
 fn parsed(text: Option<&str>) -> Option<Value> {
     serde_json::from_str(text?).ok()
 }

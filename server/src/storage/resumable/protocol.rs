@@ -1,4 +1,4 @@
-//! What the headers of resumable uploads hold.
+//! The headers of resumable uploads.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::{BASE, SIGNED, parsed};
 use crate::storage::key::ObjectKey;
 use crate::storage::{Storage, header_text};
 
-/// Which upload: `bucket/key/version`, in base64 in its address.
+/// Identifies an upload: `bucket/key/version`, in base64 in its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadId {
     pub bucket: String,
@@ -36,24 +36,24 @@ impl UploadId {
         })
     }
 
-    fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(format!("{}/{}/{}", self.bucket, self.key.as_str(), self.version))
     }
 }
 
-/// What was said when an upload was begun.
+/// The metadata sent when an upload was created.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Announced {
-    /// The whole of `Upload-Metadata`, which is told again.
+    /// The whole `Upload-Metadata` header, which is returned again.
     pub header: Option<String>,
     pub bucket_name: String,
     pub object_name: String,
     pub content_type: Option<String>,
     pub cache_control: Option<String>,
-    /// User metadata: text that is JSON.
+    /// User metadata as JSON text.
     pub metadata: Option<String>,
-    /// What is there may be overwritten.
+    /// Whether an existing object may be overwritten.
     pub upsert: bool,
     #[serde(skip)]
     pub size: Option<u64>,
@@ -96,7 +96,7 @@ impl Announced {
         self.content_type.as_deref().filter(|text| !text.is_empty()).unwrap_or("application/octet-stream")
     }
 
-    /// Seconds make a `max-age`; anything else is not kept.
+    /// Seconds become a `max-age`; anything else means no caching.
     pub fn cache_control(&self) -> String {
         let text = self.cache_control.as_deref().unwrap_or("");
         let digits = text.strip_prefix('-').unwrap_or(text);
@@ -111,7 +111,7 @@ impl Announced {
     }
 }
 
-/// A header's whole number.
+/// An integer in a header.
 pub fn number_in(request: &HttpRequest, name: &'static str) -> Result<Option<u64>, TusError> {
     let Some(text) = header_text(request, name) else { return Ok(None) };
     let well_formed = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -119,7 +119,7 @@ pub fn number_in(request: &HttpRequest, name: &'static str) -> Result<Option<u64
     number.map(Some).ok_or(TusError::Header(name))
 }
 
-/// The address of an upload: absolute, as clients follow it from anywhere.
+/// The absolute URL of an upload, since clients may follow it from anywhere.
 pub fn location(storage: &Storage, request: &HttpRequest, id: &UploadId, signed: bool) -> String {
     let literal = if signed { SIGNED } else { BASE };
     let path = request.path();
@@ -134,7 +134,7 @@ pub fn location(storage: &Storage, request: &HttpRequest, id: &UploadId, signed:
                 let seen = request.connection_info();
                 (seen.scheme().to_owned(), seen.host().to_owned())
             };
-            // A proxy tells its port apart from its name.
+            // A proxy sends its port separately from its name.
             let port = header_text(request, "x-forwarded-port").filter(|port| !["80", "443"].contains(port));
             match port {
                 Some(port) if header_text(request, "x-forwarded-host").is_some() && !host.contains(':') => {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_comes_back_as_it_went() {
+    fn an_id_survives_a_round_trip() {
         let id = UploadId {
             bucket: "docs".to_owned(),
             key: ObjectKey::parse("a/b c.txt").expect("key"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_are_pairs_of_a_name_and_base64() {
+    fn metadata_is_pairs_of_name_and_base64() {
         let metadata = format!("bucketName {},objectName {},empty", STANDARD.encode("docs"), STANDARD.encode("a.txt"));
         let announced = read(&[("upload-length", "5"), ("upload-metadata", &metadata)]).expect("announced");
         assert_eq!((announced.bucket_name.as_str(), announced.object_name.as_str()), ("docs", "a.txt"));

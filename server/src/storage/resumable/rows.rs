@@ -1,4 +1,4 @@
-//! The rows of resumable uploads: `ferrobase.resumable_uploads` and their parts.
+//! The rows of resumable uploads: `_supavisor.resumable_uploads` and their parts.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use crate::storage::download::http_date;
 use crate::storage::key::ObjectKey;
 use crate::storage::{Storage, StorageError};
 
-/// An upload as its row says.
+/// The row of an upload.
 #[derive(Clone, Debug)]
 pub struct Upload {
-    /// `None` until a client that deferred it has said.
+    /// `None` until a client that deferred the length has sent it.
     pub size: Option<u64>,
     pub offset: u64,
     pub announced: Announced,
@@ -31,7 +31,7 @@ impl Upload {
         self.finished
     }
 
-    /// Whether all bytes are there and their object is not.
+    /// Whether all bytes arrived but the object does not exist yet.
     pub fn lacks_object(&self) -> bool {
         self.size == Some(self.offset) && !self.finished
     }
@@ -41,7 +41,7 @@ impl Upload {
     }
 }
 
-/// One request's bytes.
+/// The bytes of one request.
 pub struct Part {
     pub id: Uuid,
     pub md5: Vec<u8>,
@@ -53,11 +53,11 @@ impl Part {
     }
 }
 
-/// Seconds that a lease lasts unless it is renewed.
+/// Duration of a lease unless it is renewed.
 const LEASE: &str = "30 seconds";
 
 const COLUMNS: &str = "size, \"offset\", metadata, expires_at, finished_at is not null as finished, \
-     (select count(*) from ferrobase.resumable_parts as p where p.upload = u.id) as parts";
+     (select count(*) from _supavisor.resumable_parts as p where p.upload = u.id) as parts";
 
 fn upload(row: &Row) -> Result<Upload, StorageError> {
     let size: Option<i64> = row.try_get("size")?;
@@ -74,7 +74,7 @@ fn upload(row: &Row) -> Result<Upload, StorageError> {
     })
 }
 
-/// A number as PostgreSQL holds it.
+/// A number in PostgreSQL's integer type.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -100,7 +100,7 @@ pub async fn insert(
     let tx = storage.as_service().await?;
     query(
         &tx,
-        "insert into ferrobase.resumable_uploads (id, bucket_id, key, owner_id, size, metadata, expires_at) \
+        "insert into _supavisor.resumable_uploads (id, bucket_id, key, owner_id, size, metadata, expires_at) \
          values ($1, $2, $3, $4, $5, $6, $7)",
         &[&id.version, &id.bucket, &id.key.as_str(), &owner, &size, &metadata, &expires_at],
     )
@@ -108,11 +108,11 @@ pub async fn insert(
     Ok(tx.commit().await?)
 }
 
-/// The upload, unless it is unknown or has expired.
+/// Finds an upload that exists and has not expired.
 pub async fn find(storage: &Storage, id: &UploadId) -> Result<Upload, TusError> {
     let tx = storage.as_service().await?;
     let sql = format!(
-        "select {COLUMNS}, now() as now from ferrobase.resumable_uploads as u \
+        "select {COLUMNS}, now() as now from _supavisor.resumable_uploads as u \
          where id = $1 and bucket_id = $2 and key = $3"
     );
     let rows = query(&tx, &sql, &[&id.version, &id.bucket, &id.key.as_str()]).await?;
@@ -125,29 +125,29 @@ pub async fn find(storage: &Storage, id: &UploadId) -> Result<Upload, TusError> 
     Ok(found)
 }
 
-/// Takes the lease if it is free, else asks whoever holds it to let go and answers `None`.
+/// Takes the lease if it is free. Otherwise asks its holder to release it and returns `None`.
 pub async fn claim(storage: &Storage, id: &UploadId, writer: Uuid) -> Result<Option<Upload>, TusError> {
     find(storage, id).await?;
     let tx = storage.as_service().await?;
     let sql = format!(
-        "update ferrobase.resumable_uploads as u \
+        "update _supavisor.resumable_uploads as u \
          set writer = $2, writer_until = now() + interval '{LEASE}', writer_asked = false \
          where id = $1 and (writer is null or writer_until < now()) returning {COLUMNS}"
     );
     let rows = query(&tx, &sql, &[&id.version, &writer]).await?;
     if rows.is_empty() {
-        let ask = "update ferrobase.resumable_uploads set writer_asked = true where id = $1 and not writer_asked";
+        let ask = "update _supavisor.resumable_uploads set writer_asked = true where id = $1 and not writer_asked";
         query(&tx, ask, &[&id.version]).await?;
     }
     tx.commit().await?;
     Ok(rows.first().map(upload).transpose()?)
 }
 
-/// Makes a lease last; whether somebody else asks for it, or has it.
+/// Renews a lease. Returns whether another request asks for it or has it.
 pub async fn renew(storage: &Storage, upload: Uuid, writer: Uuid) -> Result<bool, StorageError> {
     let tx = storage.as_service().await?;
     let sql = format!(
-        "update ferrobase.resumable_uploads set writer_until = now() + interval '{LEASE}' \
+        "update _supavisor.resumable_uploads set writer_until = now() + interval '{LEASE}' \
          where id = $1 and writer = $2 returning writer_asked"
     );
     let rows = query(&tx, &sql, &[&upload, &writer]).await?;
@@ -157,7 +157,7 @@ pub async fn renew(storage: &Storage, upload: Uuid, writer: Uuid) -> Result<bool
 
 pub async fn release(storage: &Storage, upload: Uuid, writer: Uuid) -> Result<(), StorageError> {
     let tx = storage.as_service().await?;
-    let sql = "update ferrobase.resumable_uploads set writer = null, writer_until = null, writer_asked = false \
+    let sql = "update _supavisor.resumable_uploads set writer = null, writer_until = null, writer_asked = false \
                where id = $1 and writer = $2";
     query(&tx, sql, &[&upload, &writer]).await?;
     Ok(tx.commit().await?)
@@ -165,12 +165,12 @@ pub async fn release(storage: &Storage, upload: Uuid, writer: Uuid) -> Result<()
 
 pub async fn set_size(storage: &Storage, id: &UploadId, size: u64) -> Result<(), StorageError> {
     let tx = storage.as_service().await?;
-    let sql = "update ferrobase.resumable_uploads set size = $2 where id = $1 and size is null";
+    let sql = "update _supavisor.resumable_uploads set size = $2 where id = $1 and size is null";
     query(&tx, sql, &[&id.version, &signed(size)]).await?;
     Ok(tx.commit().await?)
 }
 
-/// Moves the offset past a part that is durable, as its writer alone may. The upload lives on for a while.
+/// Advances the offset past a durable part. Only the lease's holder may do this. Also extends the upload's expiry.
 pub async fn add_part(
     storage: &Storage,
     id: &UploadId,
@@ -185,7 +185,7 @@ pub async fn add_part(
     let tx = storage.as_service().await?;
     let moved = query(
         &tx,
-        "update ferrobase.resumable_uploads set \"offset\" = \"offset\" + $3, expires_at = $4 \
+        "update _supavisor.resumable_uploads set \"offset\" = \"offset\" + $3, expires_at = $4 \
          where id = $1 and writer = $2 and \"offset\" = $5 returning id",
         &[&id.version, &writer, &size, &expires_at, &offset],
     )
@@ -196,20 +196,20 @@ pub async fn add_part(
     }
     query(
         &tx,
-        "insert into ferrobase.resumable_parts (upload, number, id, size, md5) values ($1, $2, $3, $4, $5)",
+        "insert into _supavisor.resumable_parts (upload, number, id, size, md5) values ($1, $2, $3, $4, $5)",
         &[&id.version, &number, &part, &size, &file.md5.as_slice()],
     )
     .await?;
-    let sql = format!("select {COLUMNS} from ferrobase.resumable_uploads as u where id = $1");
+    let sql = format!("select {COLUMNS} from _supavisor.resumable_uploads as u where id = $1");
     let rows = query(&tx, &sql, &[&id.version]).await?;
     tx.commit().await?;
     Ok(upload(rows.first().ok_or(TusError::NotFound)?)?)
 }
 
-/// The parts in their order.
+/// The parts in order.
 pub async fn parts(storage: &Storage, id: Uuid) -> Result<Vec<Part>, StorageError> {
     let tx = storage.as_service().await?;
-    let sql = "select id, md5 from ferrobase.resumable_parts where upload = $1 order by number";
+    let sql = "select id, md5 from _supavisor.resumable_parts where upload = $1 order by number";
     let rows = query(&tx, sql, &[&id]).await?;
     tx.rollback().await?;
     rows.iter().map(|row| Ok(Part { id: row.try_get("id")?, md5: row.try_get("md5")? })).collect()
@@ -217,16 +217,16 @@ pub async fn parts(storage: &Storage, id: Uuid) -> Result<Vec<Part>, StorageErro
 
 pub async fn delete(storage: &Storage, id: Uuid) -> Result<(), StorageError> {
     let tx = storage.as_service().await?;
-    query(&tx, "delete from ferrobase.resumable_uploads where id = $1", &[&id]).await?;
+    query(&tx, "delete from _supavisor.resumable_uploads where id = $1", &[&id]).await?;
     Ok(tx.commit().await?)
 }
 
-/// Some uploads whose time is over and that nobody writes.
+/// Some expired uploads that are not being written.
 pub async fn expired(storage: &Storage, most: i64) -> Result<Vec<UploadId>, StorageError> {
     let tx = storage.as_service().await?;
     let rows = query(
         &tx,
-        "select id, bucket_id, key from ferrobase.resumable_uploads \
+        "select id, bucket_id, key from _supavisor.resumable_uploads \
          where expires_at < now() and (writer is null or writer_until < now()) order by expires_at limit $1",
         &[&most],
     )
@@ -244,12 +244,12 @@ pub async fn expired(storage: &Storage, most: i64) -> Result<Vec<UploadId>, Stor
         .collect()
 }
 
-/// Those of these uploads, resumable or of S3, that are not over and need their parts.
+/// Those of these uploads, resumable or S3's, that are unfinished and need their parts.
 pub async fn known_uploads(storage: &Storage, ids: &[String]) -> Result<HashSet<String>, StorageError> {
     let tx = storage.as_service().await?;
     let rows = query(
         &tx,
-        "select id::text from ferrobase.resumable_uploads where id::text = any($1) and finished_at is null \
+        "select id::text from _supavisor.resumable_uploads where id::text = any($1) and finished_at is null \
          union all select id from storage.s3_multipart_uploads where id = any($1)",
         &[&ids],
     )

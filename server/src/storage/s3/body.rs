@@ -1,8 +1,7 @@
-//! Bodies of S3 requests: as they are, or cut into chunks that may each be signed and followed by a checksum.
+//! Bodies of S3 requests: raw, or in chunks that may be signed and followed by a checksum.
 //!
-//! What comes out is the object's bytes. The stream ends with an error if they are not those that were announced, so that
-//! nothing of them is kept. Reference:
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html>.
+//! The output is the object's bytes. If they do not match the announced checksums or signatures, the stream ends with an error,
+//! so nothing is kept. Reference: <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html>.
 
 use std::pin::Pin;
 
@@ -22,7 +21,7 @@ use super::signature::{Signature, mismatch};
 use crate::storage::sigv4::{SigningKey, UNSIGNED};
 use crate::storage::{StorageError, header_text};
 
-/// Longest line between chunks, and the most bytes of all lines after the last one.
+/// Maximum length of a line between chunks, and of all trailer lines together.
 const LONGEST_LINE: usize = 8 << 10;
 
 pub type Body = Pin<Box<dyn Stream<Item = Result<Bytes, StorageError>>>>;
@@ -31,7 +30,7 @@ static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC)
 static CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_NVME);
 
-/// A checksum on the way.
+/// A checksum being computed.
 enum Sum {
     Crc32(crc::Digest<'static, u32, Table<16>>),
     Crc32c(crc::Digest<'static, u32, Table<16>>),
@@ -42,7 +41,7 @@ enum Sum {
 }
 
 impl Sum {
-    /// By the header that carries it.
+    /// By its header name.
     fn named(header: &str) -> Option<Self> {
         match header {
             "x-amz-checksum-crc32" => Some(Self::Crc32(CRC32.digest())),
@@ -76,14 +75,14 @@ impl Sum {
     }
 }
 
-/// A checksum, where its value comes from, and the value if it is known.
+/// An expected checksum: where its value comes from, and the value if it is known.
 struct Expected {
     header: String,
     sum: Sum,
     value: Option<String>,
 }
 
-/// The body of a request whose signature has been verified, and its length if it is known.
+/// The body of a verified request, and its length if known.
 pub fn of_request(
     request: &HttpRequest,
     signature: &Signature,
@@ -91,7 +90,7 @@ pub fn of_request(
     raw: Body,
 ) -> Result<(Body, Option<u64>), StorageError> {
     let number = |name: &str| header_text(request, name).and_then(|text| text.parse::<u64>().ok());
-    // A request that announces neither a length nor chunks has no body.
+    // Without `Content-Length` and chunks, a request has no body.
     let announced = || match request.headers().contains_key("transfer-encoding") {
         true => None,
         false => Some(number("content-length").unwrap_or(0)),
@@ -135,7 +134,7 @@ pub fn of_request(
     Ok((Box::pin(futures_util::stream::try_unfold(chunks, Chunks::next)), Some(length)))
 }
 
-/// A body as it is, whose sums are among these pairs of header and value.
+/// A raw body whose checksums are among these pairs of header and value.
 pub fn with_sums<'a>(raw: Body, named: impl Iterator<Item = (&'a str, &'a str)>) -> Body {
     let expected = named.filter_map(|(name, value)| {
         Some(Expected { header: name.to_owned(), sum: Sum::named(name)?, value: Some(value.trim().to_owned()) })
@@ -143,7 +142,7 @@ pub fn with_sums<'a>(raw: Body, named: impl Iterator<Item = (&'a str, &'a str)>)
     checked(raw, expected.collect(), None)
 }
 
-/// A body as it is, whose sums are looked at in the end.
+/// A raw body whose checksums are verified at the end.
 fn checked(raw: Body, expected: Vec<Expected>, sha256: Option<String>) -> Body {
     let sha256 = sha256.map(|hash| (Sha256::new(), hash));
     Box::pin(futures_util::stream::try_unfold(
@@ -183,7 +182,7 @@ fn compare(expected: Vec<Expected>) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Signatures of chunks, each building on the one before it.
+/// Chunk signatures, each of which depends on the previous one.
 struct Chain {
     key: SigningKey,
     last: String,
@@ -200,15 +199,15 @@ impl Chain {
 }
 
 enum State {
-    /// A line with the size of a chunk comes next.
+    /// Next is a line with the size of a chunk.
     Header,
-    /// So many bytes of a chunk are to come. A signed one is handed on before its signature is known to be right: if it is
-    /// not, the stream ends with an error, and nothing of it is kept.
+    /// This many bytes of a chunk remain. They are passed on before the chunk's signature is verified. If it is wrong, the stream
+    /// ends with an error and nothing is kept.
     Data(usize, Option<SignedChunk>),
     Done,
 }
 
-/// A chunk on its way, and the signature that was announced for it.
+/// A chunk being read, and its announced signature.
 struct SignedChunk {
     said: Option<String>,
     hash: Sha256,
@@ -273,7 +272,7 @@ impl Chunks {
         }
     }
 
-    /// What follows the last chunk: the checksum, perhaps its signature, an empty line.
+    /// Reads what follows the last chunk: the checksum, optionally its signature, and an empty line.
     async fn end(&mut self) -> Result<(), StorageError> {
         let mut canonical = String::new();
         let (mut signature, mut length) = (None, 0);
@@ -281,7 +280,7 @@ impl Chunks {
             loop {
                 let line = match self.line().await {
                     Ok(line) => line,
-                    // Some clients leave the empty line out.
+                    // Some clients omit the empty line.
                     Err(_) if self.buffer.is_empty() => break,
                     Err(error) => return Err(error),
                 };
@@ -303,7 +302,7 @@ impl Chunks {
                     continue;
                 }
                 let awaited = self.expected.iter_mut().find(|known| known.header == name && known.value.is_none());
-                // There is one value, and none awaited any more is a second one.
+                // Only one value is expected; another one is an error.
                 awaited.ok_or_else(incomplete)?.value = Some(value.to_owned());
             }
         }
@@ -315,7 +314,7 @@ impl Chunks {
         compare(std::mem::take(&mut self.expected))
     }
 
-    /// Waits for so many bytes.
+    /// Waits for this many bytes.
     async fn fill(&mut self, wanted: usize) -> Result<(), StorageError> {
         while self.buffer.len() < wanted {
             let chunk = self.body.next().await.ok_or_else(incomplete)??;
@@ -357,7 +356,7 @@ mod tests {
     use actix_web::test::TestRequest;
     use futures_util::{TryStreamExt, stream};
 
-    /// A body cut in pieces of so many bytes on its way.
+    /// A body that arrives in pieces of this size.
     fn body(bytes: Vec<u8>, piece: usize) -> Body {
         let pieces: Vec<_> = bytes.chunks(piece).map(|p| Ok(Bytes::copy_from_slice(p))).collect();
         Box::pin(futures_util::stream::iter(pieces))
@@ -381,7 +380,7 @@ mod tests {
         Ok(stream.try_collect::<Vec<Bytes>>().await?.concat())
     }
 
-    /// AWS's own example of a chunked upload, in `sigv4-streaming`: 64 KiB, 1 KiB and the last chunk.
+    /// AWS's own example of a chunked upload in `sigv4-streaming`: 64 KiB, 1 KiB and the last chunk.
     fn amazons_chunks() -> Vec<u8> {
         let chunk = |size: usize, signature: &str| {
             let mut bytes = format!("{size:x};chunk-signature={signature}\r\n").into_bytes();
@@ -402,16 +401,16 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn signed_chunks_are_amazons_however_they_arrive() {
+    async fn amazons_signed_chunks_verify_in_any_pieces() {
         for piece in [7, 1000, 1 << 20] {
             let bytes = read(of_66560(), "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", &amazons_chunks(), piece).await;
             assert_eq!(bytes.expect("all chunks").len(), 66560, "{piece}");
         }
     }
 
-    /// Found: a chunk of 16 MiB was gathered before any of it went on.
+    /// Regression: a chunk of 16 MiB was buffered before any of it was passed on.
     #[actix_web::test]
-    async fn a_signed_chunk_is_handed_on_as_it_comes() {
+    async fn a_signed_chunk_is_passed_on_while_it_arrives() {
         let request = of_66560()
             .insert_header((
                 "authorization",
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_changed_or_missing_chunk_is_found() {
+    async fn a_changed_or_missing_chunk_is_an_error() {
         let whole = amazons_chunks();
         let mut changed = whole.clone();
         changed[1000] = b'b';
@@ -441,7 +440,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn an_unsigned_trailer_holds_the_checksum() {
+    async fn an_unsigned_trailer_contains_the_checksum() {
         let with =
             |sum: &str| format!("5\r\nhello\r\n6\r\n world\r\n0\r\nx-amz-checksum-crc32:{sum}\r\n\r\n").into_bytes();
         let request = || {
@@ -458,14 +457,14 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn trailers_without_end_and_second_values_are_refused() {
+    async fn endless_trailers_and_second_values_are_refused() {
         let request = || {
             TestRequest::put()
                 .insert_header(("x-amz-decoded-content-length", "0"))
                 .insert_header(("x-amz-trailer", "x-amz-checksum-crc32"))
         };
         let read_to = async |trailer: &'static [u8]| {
-            // What is sent never ends; what is taken of it does.
+            // The input is endless; reading must stop.
             let taken = std::rc::Rc::new(std::cell::Cell::new(0));
             let sent = std::rc::Rc::clone(&taken);
             let first = futures_util::stream::iter([Ok(Bytes::from_static(b"0\r\n"))]);
@@ -484,7 +483,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_hash_or_sum_in_the_header_is_held_to() {
+    async fn hashes_and_checksums_in_headers_are_verified() {
         let hash = hex::encode(Sha256::digest(b"hello"));
         assert_eq!(read(TestRequest::put(), &hash, b"hello", 2).await.expect("same"), b"hello");
         let refused = read(TestRequest::put(), &hash, b"hellO", 2).await.expect_err("other");

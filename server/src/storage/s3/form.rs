@@ -1,10 +1,9 @@
-//! Uploads by a form that was signed for a browser: `POST` to a bucket, where the signed policy says what may be sent.
+//! Browser uploads with a signed form: `POST` to a bucket, where the signed policy restricts what may be sent.
 //!
-//! Every field must be named by a condition of the policy, apart from those that carry the signature, so nobody adds
-//! what the signer did not think of. The file comes last, and is read once the signature has been checked; what follows it
-//! is not read.
-//! Reference: <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTForms.html>,
-//! supabase/storage `src/storage/protocols/s3/policy.ts`, which reads `content-length-range` and does not enforce it.
+//! The policy must have a condition for every field except those of the signature, so nobody can add fields that the signer did
+//! not intend. The file comes last and is read after the signature was verified. Anything after it is ignored. Reference:
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTForms.html>, supabase/storage
+//! `src/storage/protocols/s3/policy.ts`, which parses `content-length-range` but does not enforce it.
 
 use std::collections::HashSet;
 
@@ -18,7 +17,7 @@ use futures_util::TryStreamExt;
 use serde_json::{Map, Value};
 
 use super::body::{Body, with_sums};
-use super::objects::{self, Length, Said};
+use super::objects::{self, ClientMetadata, Length};
 use super::signature::Signature;
 use super::xml::Xml;
 use super::{Call, refused};
@@ -27,14 +26,14 @@ use crate::storage::receive::{field_text, unreadable};
 use crate::storage::sigv4::encoded_path;
 use crate::storage::{Storage, StorageError, decoded, header_text};
 
-/// Most fields beside the file, and the most bytes of all of them.
+/// Maximum number of fields besides the file, and maximum bytes of all fields.
 const MOST_FIELDS: usize = 20;
 const MOST_BYTES: usize = 64 << 10;
-/// Fields that need no condition: they carry the signature.
+/// Fields of the signature, which need no condition.
 const OF_THE_SIGNATURE: [&str; 6] =
     ["policy", "x-amz-signature", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-security-token"];
 
-/// Whether a request is such a form; a signature elsewhere comes first.
+/// Whether a request is such a form. A signature in the header or query takes precedence.
 pub fn is_form(request: &HttpRequest, query: &[(String, String)]) -> bool {
     let is_multipart =
         |kind: &str| kind.get(..19).is_some_and(|start| start.eq_ignore_ascii_case("multipart/form-data"));
@@ -44,7 +43,7 @@ pub fn is_form(request: &HttpRequest, query: &[(String, String)]) -> bool {
         && !query.iter().any(|(name, _)| name == "X-Amz-Credential")
 }
 
-/// `POST` of a form.
+/// Handles the `POST` of a form.
 pub async fn receive(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -81,7 +80,7 @@ pub async fn receive(
     Ok(answer(&fields, &bucket, &key, &etag))
 }
 
-/// What the form asked to be answered; without a wish 200, as the reference does.
+/// The answer that the form requested; 200 by default, as in the reference.
 fn answer(fields: &[(String, String)], bucket: &str, key: &ObjectKey, etag: &str) -> HttpResponse {
     let field = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let address = field("success_action_redirect").or(field("redirect")).and_then(|text| url::Url::parse(text).ok());
@@ -112,15 +111,15 @@ fn answer(fields: &[(String, String)], bucket: &str, key: &ObjectKey, etag: &str
     xml.answer_with(response)
 }
 
-/// A form as far as its file begins.
-struct Form {
-    /// Names in small letters; the name of the file is in `key` where that asks for it.
-    fields: Vec<(String, String)>,
-    file: Body,
+/// A form, read up to its file.
+pub struct Form {
+    /// Names in lower case. `${filename}` in `key` has been substituted.
+    pub fields: Vec<(String, String)>,
+    pub file: Body,
 }
 
 impl Form {
-    async fn read(mut form: Multipart) -> Result<Self, StorageError> {
+    pub async fn read(mut form: Multipart) -> Result<Self, StorageError> {
         let mut fields: Vec<(String, String)> = Vec::new();
         let mut left = MOST_BYTES;
         while let Some(field) = form.try_next().await.map_err(unreadable)? {
@@ -132,7 +131,7 @@ impl Form {
                 for (_, key) in fields.iter_mut().filter(|(name, _)| name == "key") {
                     *key = key.replace("${filename}", file_name);
                 }
-                // The form goes with its field, which reads from it.
+                // The form is kept with its field, which reads from it.
                 let file = futures_util::stream::try_unfold((field, form), |(mut field, form)| async move {
                     let chunk = field.try_next().await.map_err(unreadable)?;
                     Ok(chunk.map(|chunk| (chunk, (field, form))))
@@ -156,15 +155,15 @@ impl Form {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// What the fields say of the file.
-    fn said(&self) -> Said {
+    /// The metadata in the fields.
+    fn said(&self) -> ClientMetadata {
         let metadata: Map<String, Value> = self
             .fields
             .iter()
             .filter_map(|(name, value)| Some((name.strip_prefix("x-amz-meta-")?.to_owned(), value.clone().into())))
             .collect();
         let mime = self.field("content-type").filter(|text| !text.is_empty()).unwrap_or("application/octet-stream");
-        Said {
+        ClientMetadata {
             mime: mime.to_owned(),
             cache_control: self.field("cache-control").map(str::to_owned),
             user_metadata: Value::Object(metadata),
@@ -172,14 +171,14 @@ impl Form {
     }
 }
 
-/// What a signer allows.
-struct Policy {
+/// What the signer allows.
+pub struct Policy {
     expiration: String,
     conditions: Vec<Value>,
 }
 
 impl Policy {
-    fn parse(encoded: &str) -> Result<Self, StorageError> {
+    pub fn parse(encoded: &str) -> Result<Self, StorageError> {
         let invalid = || StorageError::InvalidSignature("Invalid POST policy");
         let bytes = STANDARD.decode(encoded.trim()).map_err(|_| invalid())?;
         let mut policy: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
@@ -191,14 +190,19 @@ impl Policy {
         Ok(Self { expiration, conditions })
     }
 
-    /// Whether the fields are what the signer allowed; the least and the most bytes of the file.
-    fn check(&self, fields: &[(String, String)], bucket: &str, now: DateTime<Utc>) -> Result<(u64, u64), StorageError> {
+    /// Checks the fields against the policy. Returns the minimum and maximum size of the file.
+    pub fn check(
+        &self,
+        fields: &[(String, String)],
+        bucket: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(u64, u64), StorageError> {
         let expiration = DateTime::parse_from_rfc3339(&self.expiration)
             .map_err(|_| StorageError::InvalidSignature("Invalid policy expiration"))?;
         if expiration < now {
             return Err(StorageError::ExpiredToken);
         }
-        // The bucket is the one of the address, whatever a field says.
+        // The bucket is that of the URL, regardless of any field.
         let value_of = |name: &str| match name {
             "bucket" => Some(bucket),
             _ => fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()),
@@ -235,7 +239,7 @@ fn failed(why: &str) -> StorageError {
     StorageError::AccessDenied(format!("Policy condition failed: {why}"))
 }
 
-/// A condition; names in small letters.
+/// A condition, with its field name in lower case.
 enum Condition {
     Equals(String, String),
     StartsWith(String, String),
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_what_its_signer_allowed_and_nothing_more() {
+    fn a_form_must_match_its_policy_exactly() {
         let mine = json!([{ "Bucket": "b" }, ["starts-with", "$key", "me/"]]);
         let range = json!([{ "bucket": "b" }, ["eq", "$key", "a"], ["content-length-range", 2, "9"]]);
         for (conditions, fields, expected) in [
@@ -326,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_ends_when_it_says_so() {
+    fn a_policy_expires() {
         let parse = |policy: Value| Policy::parse(&STANDARD.encode(policy.to_string()));
         let old = parse(json!({ "expiration": "2020-01-01T00:00:00Z", "conditions": [] })).expect("a policy");
         assert_eq!(old.check(&[], "b", Utc::now()).expect_err("over").to_string(), "The provided token has expired.");

@@ -1,4 +1,4 @@
-//! Buckets, and what is in them, as S3 lists it.
+//! S3's listings of buckets and objects.
 
 use actix_web::HttpResponse;
 use actix_web::http::header;
@@ -13,7 +13,7 @@ use crate::storage::queries;
 use crate::storage::sigv4::{encoded, encoded_path};
 use crate::storage::{Storage, StorageError};
 
-/// `GET /`: the buckets that the caller sees.
+/// `GET /`: the buckets that the caller may see.
 pub async fn buckets(call: Call) -> Result<HttpResponse, StorageError> {
     let tx = call.storage.as_caller(&call.caller, &call.scope("bucket.list")).await?;
     let buckets = names_and_times(&tx).await?;
@@ -30,7 +30,7 @@ pub async fn buckets(call: Call) -> Result<HttpResponse, StorageError> {
     Ok(xml.answer())
 }
 
-/// A time as S3 writes it.
+/// A time in S3's format.
 pub fn time(at: chrono::DateTime<chrono::Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
@@ -59,7 +59,7 @@ pub async fn head_bucket(call: Call) -> Result<HttpResponse, StorageError> {
 
 pub async fn location(call: Call) -> Result<HttpResponse, StorageError> {
     require_seen(&call, "bucket.get_location").await?;
-    // The one answer whose root holds a text.
+    // The only answer whose root element contains text.
     let region = &call.storage.config.s3_region;
     let text = Xml::new("LocationConstraint").into_text().replace("</Loc", &format!("{region}</Loc"));
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/xml")).body(text))
@@ -72,7 +72,7 @@ pub async fn versioning(call: Call) -> Result<HttpResponse, StorageError> {
     Ok(xml.answer())
 }
 
-/// Refuses unless the caller sees the bucket.
+/// Refuses the request unless the caller may see the bucket.
 async fn require_seen(call: &Call, operation: &str) -> Result<(), StorageError> {
     let tx = call.storage.as_caller(&call.caller, &call.scope(operation)).await?;
     let found = queries::find_bucket(&tx, &call.bucket).await?;
@@ -81,7 +81,7 @@ async fn require_seen(call: &Call, operation: &str) -> Result<(), StorageError> 
 }
 
 impl Storage {
-    /// Refuses unless there is such a bucket, seen or not.
+    /// Refuses the request unless the bucket exists, visible or not.
     pub(in crate::storage) async fn require_bucket(&self, name: &str) -> Result<queries::Bucket, StorageError> {
         let tx = self.as_service().await?;
         let found = queries::find_bucket(&tx, name).await?;
@@ -90,12 +90,12 @@ impl Storage {
     }
 }
 
-/// What both kinds of listing ask for.
+/// The parameters of both listing versions.
 struct Shape {
     prefix: String,
     delimiter: Option<String>,
     limit: i64,
-    /// Names are percent-encoded, because XML cannot hold all of them.
+    /// Whether names are percent-encoded, because XML cannot represent all of them.
     by_url: bool,
 }
 
@@ -130,7 +130,7 @@ impl Shape {
         Ok(page)
     }
 
-    /// What both answers begin with.
+    /// The beginning of both answers.
     fn begin(&self, call: &Call, root: &'static str, page: &Page) -> Xml {
         let mut xml = Xml::new(root);
         xml.element("Name", &call.bucket).element("Prefix", self.shown(&self.prefix));
@@ -162,7 +162,7 @@ impl Shape {
     }
 }
 
-/// Where a page begins that follows a name.
+/// The position of a page that starts after a name.
 fn following(name: Option<&str>) -> Result<Option<Position>, StorageError> {
     match name.filter(|text| !text.is_empty()) {
         Some(name) if name.contains('\0') => Err(StorageError::InvalidKey(name.to_owned())),
@@ -173,7 +173,7 @@ fn following(name: Option<&str>) -> Result<Option<Position>, StorageError> {
     }
 }
 
-/// `GET /bucket`, of either version.
+/// `GET /bucket`, both versions of the listing.
 pub async fn objects(call: Call) -> Result<HttpResponse, StorageError> {
     call.storage.require_bucket(&call.bucket).await?;
     let shape = Shape::of(&call)?;
@@ -197,7 +197,7 @@ pub async fn objects(call: Call) -> Result<HttpResponse, StorageError> {
     Ok(xml.answer())
 }
 
-/// `GET ?versions`: as S3 answers for a bucket that keeps none. Each object is the only version of itself.
+/// `GET ?versions`: S3's answer for a bucket without versioning. Each object is its own only version.
 pub async fn versions(call: Call) -> Result<HttpResponse, StorageError> {
     call.storage.require_bucket(&call.bucket).await?;
     let shape = Shape::of(&call)?;

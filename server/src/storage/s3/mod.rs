@@ -6,6 +6,8 @@
 
 mod body;
 mod form;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzed;
 mod listing;
 mod multipart;
 mod objects;
@@ -27,25 +29,25 @@ use super::{Scope, Storage, decoded, header_text, tail};
 use crate::http::span;
 use crate::jwt::caller::Caller;
 
-/// Longest XML of a request, bytes: a thousand keys, ten thousand parts.
+/// Maximum size of XML in a request, in bytes: a thousand keys, ten thousand parts.
 const LONGEST_XML: usize = 4 << 20;
 
-/// An error by its name at S3.
+/// An error with its S3 code.
 pub fn refused(status: u16, code: &'static str, message: &'static str) -> StorageError {
     StorageError::S3 { status, code, message }
 }
 
-/// A request whose signature is right.
+/// A request with a verified signature.
 pub struct Call {
     pub storage: web::Data<Storage>,
     pub request: HttpRequest,
     pub caller: Caller,
-    /// The token that the signature vouches for; empty where a key of the project signed.
+    /// The verified session token; empty if a key of the project signed.
     pub token: String,
     pub bucket: String,
     pub query: Vec<(String, String)>,
     pub body: Body,
-    /// Bytes of the body, where they are announced.
+    /// The announced length of the body, if any.
     pub length: Option<u64>,
 }
 
@@ -63,11 +65,11 @@ impl Call {
     }
 
     pub fn scope(&self, operation: &str) -> Scope {
-        // Whatever else calls itself a token is not the caller's.
+        // Any other token in the request does not belong to the caller.
         Scope { token: self.token.clone(), ..Scope::of(&self.request, &format!("storage.s3.{operation}")) }
     }
 
-    /// A number among the parameters.
+    /// An integer parameter.
     pub fn number(&self, name: &str) -> Result<Option<i64>, StorageError> {
         let Some(text) = self.parameter(name) else { return Ok(None) };
         let number = text.parse().ok().filter(|number| *number >= 0);
@@ -87,7 +89,7 @@ impl Call {
     }
 }
 
-/// Every request to `/s3`.
+/// Handles every request to `/s3`.
 pub async fn serve(storage: web::Data<Storage>, request: HttpRequest, payload: web::Payload) -> HttpResponse {
     let resource = tail(&request, "/s3").map(|rest| rest.trim_start_matches('/').to_owned()).unwrap_or_default();
     let is_head = *request.method() == Method::HEAD;
@@ -98,7 +100,7 @@ pub async fn serve(storage: web::Data<Storage>, request: HttpRequest, payload: w
             let status = error.true_status();
             let mut response =
                 xml::error(status, error.code(), &error.to_string(), &decoded(&resource).unwrap_or_default());
-            if matches!(error, StorageError::Unavailable(_) | StorageError::SlowDown) {
+            if matches!(error, StorageError::Unavailable(_) | StorageError::SlowDown | StorageError::Overloaded) {
                 response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
             }
             if is_head { response.drop_body().map_into_boxed_body() } else { response }
@@ -146,10 +148,10 @@ async fn answer(
     }
 }
 
-/// What S3 calls the version of an object in a bucket that keeps none.
+/// S3's version id of objects in a bucket without versioning.
 const ONLY_VERSION: &str = "null";
 
-/// What is asked of a bucket beside its objects and is not served: policies, rules.
+/// Subresources of a bucket that are not supported, such as policies and rules.
 const UNSERVED: [&str; 23] = [
     "accelerate",
     "acl",
@@ -229,7 +231,7 @@ fn no_such_version() -> StorageError {
     refused(404, "NoSuchVersion", "The specified version does not exist.")
 }
 
-/// The bucket and key of `x-amz-copy-source`.
+/// The bucket and key in `x-amz-copy-source`.
 fn copy_source(call: &Call) -> Result<(String, String), StorageError> {
     let text = call.header("x-amz-copy-source").unwrap_or_default();
     let (text, version) = text.split_once("?versionId=").unwrap_or((text, ONLY_VERSION));
@@ -248,7 +250,7 @@ fn copy_source(call: &Call) -> Result<(String, String), StorageError> {
     Ok((bucket.to_owned(), key.to_owned()))
 }
 
-/// What a copy asks of its source.
+/// The preconditions on the source of a copy.
 fn source_conditions(call: &Call) -> Conditions {
     let text = |name: &str| call.header(name).map(str::to_owned);
     let date = |name: &str| date_in(&call.request, name);
@@ -261,7 +263,7 @@ fn source_conditions(call: &Call) -> Conditions {
 }
 
 impl Storage {
-    /// Refuses another region, where that matters.
+    /// Refuses another region if the region is enforced.
     fn check_region(&self, signature: &Signature) -> Result<(), StorageError> {
         if self.config.s3_enforce_region && signature.region() != self.config.s3_region {
             return Err(refused(400, "AuthorizationHeaderMalformed", "The region is not the one of this server"));
@@ -269,7 +271,7 @@ impl Storage {
         Ok(())
     }
 
-    /// The secret that a signature should have been made with, and who then acts.
+    /// The secret that the signature must have been made with, and who the request acts as.
     fn s3_caller(&self, signature: &Signature) -> Result<(String, Caller), StorageError> {
         if let Some(token) = &signature.session_token {
             let mut headers = header::HeaderMap::new();
@@ -294,8 +296,8 @@ impl Storage {
         Ok((keys.secret_key.reveal().to_owned(), Caller::anonymous("service_role")))
     }
 
-    /// By which names a client may have called this server: its own, or a proxy's before it. The secret vouches for
-    /// whichever was signed.
+    /// The host names by which a client may have called this server: its own, or that of a proxy in front. The signature proves
+    /// which one was used.
     fn s3_hosts(&self, request: &HttpRequest) -> Vec<String> {
         let header = |name: &str| header_text(request, name).map(str::to_owned);
         let mut hosts: Vec<String> = header("host").into_iter().collect();

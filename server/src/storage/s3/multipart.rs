@@ -1,4 +1,4 @@
-//! Multipart uploads of S3: parts that arrive in any order and become one object when the client says so.
+//! S3 multipart uploads: parts that arrive in any order and become one object on completion.
 
 use actix_web::HttpResponse;
 use actix_web::http::header;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::body::Body;
 use super::listing::time;
-use super::objects::{Said, may_replace, taken};
+use super::objects::{ClientMetadata, may_replace, taken};
 use super::xml::{self, Xml};
 use super::{Call, copy_source, refused, source_conditions};
 use crate::db::{Client, Statement};
@@ -22,14 +22,14 @@ use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Bucket};
 use crate::storage::receive::{Described, check_mime};
 use crate::storage::sigv4::encoded_path;
-use crate::storage::upload::{Completed, Landing, Trial};
+use crate::storage::upload::{Completed, NewRow, Trial};
 
 const MOST_PARTS: i64 = 10_000;
-/// Longest part, bytes.
+/// Maximum size of a part, in bytes.
 const LONGEST_PART: u64 = 5 << 30;
-/// How often the source of a part is looked up anew because it was replaced meanwhile.
+/// How often the source of a copied part is looked up again because it was replaced meanwhile.
 const SOURCE_TRIES: usize = 5;
-/// Most entries of one page.
+/// Maximum number of entries per page.
 const PAGE: i64 = 1000;
 
 /// An upload in progress.
@@ -60,7 +60,7 @@ fn part(row: &Row) -> Result<Part, StorageError> {
 
 const PART_COLUMNS: &str = "id, part_number, etag, size, created_at";
 
-/// Whether the caller may write this object, and what its bucket allows.
+/// Whether the caller may write this object, and the bucket's restrictions.
 async fn look(
     call: &Call,
     key: &ObjectKey,
@@ -84,7 +84,7 @@ fn upload_id(call: &Call) -> String {
     call.parameter("uploadId").unwrap_or_default().to_owned()
 }
 
-/// The upload that a request names, if it is one of this object.
+/// The upload named in a request, if it belongs to this object.
 async fn find(call: &Call, key: &ObjectKey) -> Result<Upload, StorageError> {
     let id = upload_id(call);
     if id.contains('\0') {
@@ -123,7 +123,7 @@ async fn parts_of(call: &Call, after: i64, most: i64) -> Result<Vec<Part>, Stora
 
 /// `POST ?uploads`.
 pub async fn create(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
-    let said = Said::of(&call);
+    let said = ClientMetadata::of(&call);
     let metadata = json!({ "mimetype": said.mime, "cacheControl": said.cache_control });
     let trial = json!({ "mimetype": said.mime });
     let rules = look(&call, &key, &trial, &said.user_metadata, "upload.create_multipart").await?;
@@ -169,7 +169,7 @@ pub async fn upload_part(mut call: Call, key: ObjectKey) -> Result<HttpResponse,
         .finish())
 }
 
-/// `PUT ?partNumber&uploadId` with `x-amz-copy-source`: a part out of another object.
+/// `PUT ?partNumber&uploadId` with `x-amz-copy-source`: a part copied from another object.
 pub async fn copy_part(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     let number = part_number(&call)?;
     let (bucket, name) = copy_source(&call)?;
@@ -203,7 +203,7 @@ pub async fn copy_part(call: Call, key: ObjectKey) -> Result<HttpResponse, Stora
     Ok(xml.answer())
 }
 
-/// Stores a part; one of the same number goes.
+/// Stores a part, replacing an earlier one with the same number.
 async fn take_part(
     call: &Call,
     key: &ObjectKey,
@@ -231,7 +231,7 @@ async fn take_part(
         return Err(incomplete());
     }
     let file = file.finish().await?;
-    // To its end even if the client goes away.
+    // Runs to completion even if the client disconnects.
     let (storage, bucket, key, stored) = (call.storage.clone(), call.bucket.clone(), key.clone(), file.clone());
     let owner = call.caller.subject();
     let task = actix_web::rt::spawn(async move {
@@ -276,7 +276,7 @@ async fn take_part(
             storage.files.discard([stored.place]).await;
             return Err(StorageError::EntityTooLarge);
         }
-        // If the answer is lost, the part stays: the sweep knows whether its upload is over.
+        // If the answer is lost, the file stays: the sweep checks whether its upload still exists.
         tx.commit().await?;
         let gone: Result<Vec<Uuid>, _> = replaced.iter().map(|row| row.try_get(0)).collect();
         storage.files.discard(gone?.into_iter().map(|old| Place::part(&id, old))).await;
@@ -294,7 +294,7 @@ fn incomplete() -> StorageError {
     )
 }
 
-/// `POST ?uploadId`: the parts become an object.
+/// `POST ?uploadId`: joins the parts into an object.
 pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     let upsert = may_replace(&call)?;
     let body = call.xml().await?;
@@ -318,7 +318,7 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
         digest.update(hex::decode(part.etag.trim_matches('"')).unwrap_or_default());
     }
     let etag = format!("\"{}-{}\"", hex::encode(digest.finalize()), parts.len());
-    // A version of its own: of two requests that complete one upload neither touches the other's file.
+    // A separate version, so that two requests completing the same upload do not touch each other's file.
     let version = Uuid::new_v4();
     let place = Place::object(&call.bucket, &key, &version.to_string());
     let sources: Vec<Place> = parts.iter().map(|part| Place::part(&id, part.id)).collect();
@@ -330,7 +330,7 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
         robots: None,
         user_metadata: upload.user_metadata,
     };
-    let landing = Landing {
+    let new_row = NewRow {
         operation: call.scope("upload.complete_multipart").operation,
         bucket: call.bucket.clone(),
         key: key.clone(),
@@ -341,7 +341,7 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
         upsert,
         completes: Some(Completed::Multipart(id)),
     };
-    call.storage.land(StoredFile { place, size, md5: [0; 16], detected }, landing).await.map_err(taken)?;
+    call.storage.write_new_row(StoredFile { place, size, md5: [0; 16], detected }, new_row).await.map_err(taken)?;
     call.storage.files.discard(all).await;
     let mut xml = Xml::new("CompleteMultipartUploadResult");
     xml.element("Location", format!("{}/{}", call.bucket, key.as_str()));
@@ -349,9 +349,9 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
     Ok(xml.answer())
 }
 
-/// The parts that a client names, in their order.
+/// The parts that the client named, in order.
 fn chosen(asked: &[xml::Record], there: Vec<Part>) -> Result<Vec<Part>, StorageError> {
-    // Both are in the order of their numbers, so one walk finds all.
+    // Both lists are sorted by number, so one pass is enough.
     let mut there = there.into_iter();
     let mut parts: Vec<Part> = Vec::with_capacity(asked.len());
     for named in asked {
@@ -391,7 +391,7 @@ pub async fn abort(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageEr
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// `GET ?uploadId`: for those who may upload it.
+/// `GET ?uploadId`: for callers who may upload it.
 pub async fn list_parts(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     let upload = find(&call, &key).await?;
     look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.list_parts").await?;
@@ -414,7 +414,7 @@ pub async fn list_parts(call: Call, key: ObjectKey) -> Result<HttpResponse, Stor
     Ok(xml.answer())
 }
 
-/// `GET ?uploads`: those that the caller's policies show.
+/// `GET ?uploads`: the uploads that the caller may see.
 pub async fn list_uploads(call: Call) -> Result<HttpResponse, StorageError> {
     call.storage.require_bucket(&call.bucket).await?;
     let most = call.number("max-uploads")?.unwrap_or(PAGE);
@@ -427,7 +427,7 @@ pub async fn list_uploads(call: Call) -> Result<HttpResponse, StorageError> {
     let by_url = call.parameter("encoding-type") == Some("url");
     let shown = |text: &str| if by_url { encoded_path(text) } else { text.to_owned() };
     let tx = call.storage.as_caller(&call.caller, &call.scope("upload.list_multipart")).await?;
-    // Common prefixes count as entries; of each the first upload stands for all.
+    // A common prefix counts as one entry, represented by its first upload.
     let statement = tx
         .client()?
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! Objects as S3 puts, gets, copies and deletes them.
+//! S3's requests to put, get, copy and delete objects.
 
 use std::collections::HashSet;
 
@@ -20,19 +20,19 @@ use crate::storage::download::{Audience, Found, http_date, is_unchanged, no_body
 use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Object};
 use crate::storage::receive::{Described, check_mime};
-use crate::storage::upload::{Landing, Trial};
+use crate::storage::upload::{NewRow, Trial};
 
-/// Most keys of one removal.
+/// Maximum number of keys per removal.
 const MOST_KEYS: usize = 1000;
 
-/// What a client says of an object beside its bytes.
-pub struct Said {
+/// The metadata that a client sends with an object.
+pub struct ClientMetadata {
     pub mime: String,
     pub cache_control: Option<String>,
     pub user_metadata: Value,
 }
 
-impl Said {
+impl ClientMetadata {
     pub fn of(call: &Call) -> Self {
         let metadata: Map<String, Value> = call
             .request
@@ -55,11 +55,11 @@ impl Said {
     }
 }
 
-/// How long a body is.
+/// The length of a body.
 #[derive(Clone, Copy)]
 pub enum Length {
     Exactly(u64),
-    /// The file of a form whose whole length is announced.
+    /// A file in a form; the announced length includes the rest of the form.
     Within {
         least: u64,
         most: u64,
@@ -68,7 +68,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// What policies may ask of it before the bytes are there.
+    /// The size that policies may check before the bytes arrive.
     fn announced(self) -> Option<u64> {
         match self {
             Self::Exactly(length) => Some(length),
@@ -76,7 +76,7 @@ impl Length {
         }
     }
 
-    /// The most bytes that may come where the bucket takes `limit`.
+    /// The size limit, given the bucket's `limit`.
     fn most(self, limit: u64) -> Result<u64, StorageError> {
         match self {
             Self::Exactly(length) if length > limit => Err(StorageError::EntityTooLarge),
@@ -109,9 +109,9 @@ pub async fn put(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErro
     let length = call
         .length
         .ok_or_else(|| refused(411, "MissingContentLength", "You must provide the Content-Length HTTP header."))?;
-    let said = Said::of(&call);
+    let said = ClientMetadata::of(&call);
     let upsert = may_replace(&call)?;
-    // An empty folder, as Supabase keeps it.
+    // An empty folder, as Supabase stores it.
     let key = match key.as_str().ends_with('/') && length == 0 {
         true => ObjectKey::parse(&format!("{}.emptyFolderPlaceholder", key.as_str()))?,
         false => key,
@@ -120,11 +120,11 @@ pub async fn put(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErro
     Ok(HttpResponse::Ok().insert_header((header::ETAG, etag)).finish())
 }
 
-/// Writes the body of a call as an object; its ETag.
+/// Writes the body of a call as an object. Returns its ETag.
 pub async fn store(
     mut call: Call,
     key: ObjectKey,
-    said: Said,
+    said: ClientMetadata,
     upsert: bool,
     length: Length,
 ) -> Result<String, StorageError> {
@@ -136,7 +136,7 @@ pub async fn store(
         upsert,
     };
     let scope = call.scope("upload");
-    let (rules, permitted) = trial.run(&call.storage, &call.caller, &scope).await?;
+    let (rules, permitted) = trial.run_before_storing(&call.storage, &call.caller, &scope).await?;
     if !key.is_placeholder() {
         check_mime(&said.mime, &rules)?;
     }
@@ -160,7 +160,7 @@ pub async fn store(
         robots: None,
         user_metadata: said.user_metadata,
     };
-    let landing = Landing {
+    let new_row = NewRow {
         operation: scope.operation.clone(),
         bucket: call.bucket.clone(),
         key,
@@ -171,13 +171,13 @@ pub async fn store(
         upsert,
         completes: None,
     };
-    call.storage.land(file, landing).await.map_err(taken)?;
+    call.storage.write_new_row(file, new_row).await.map_err(taken)?;
     Ok(etag)
 }
 
-/// Whether a write may replace what is there: not with `If-None-Match: *`.
+/// Whether a write may replace an existing object: not with `If-None-Match: *`.
 ///
-/// Errors: another condition, which would be ignored.
+/// Errors: any other condition, which would otherwise be ignored.
 pub fn may_replace(call: &Call) -> Result<bool, StorageError> {
     match (call.header("if-match"), call.header("if-none-match")) {
         (None, None) => Ok(true),
@@ -186,7 +186,7 @@ pub fn may_replace(call: &Call) -> Result<bool, StorageError> {
     }
 }
 
-/// A write that was to happen only where nothing is.
+/// The error of a conditional write to an existing key.
 pub fn taken(error: StorageError) -> StorageError {
     match error {
         StorageError::AlreadyExists => StorageError::PreconditionFailed,
@@ -202,7 +202,7 @@ fn incomplete() -> StorageError {
     )
 }
 
-/// An object as the caller sees it.
+/// An object that the caller may see.
 async fn find(call: &Call, key: &ObjectKey, operation: &str) -> Result<Object, StorageError> {
     let ask = async |client: &Client, prepared| {
         queries::find_as_caller(client, prepared, &call.bucket, key.as_str(), &call.caller.role).await
@@ -239,7 +239,7 @@ pub async fn read(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
     send_found(found, find, send).await
 }
 
-/// What S3 tells of an object; a client may ask for other words.
+/// The headers of an object; a client may override some of them.
 fn headers(call: &Call, object: &Object) -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
     response
@@ -247,6 +247,7 @@ fn headers(call: &Call, object: &Object) -> HttpResponseBuilder {
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         // A presigned link may be opened in a browser.
         .insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
+        .insert_header((header::REFERRER_POLICY, "no-referrer"))
         .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
     let mut set = |name: HeaderName, value: &str| {
         if let Some(value) = HeaderValue::from_str(value).ok().filter(|value| !value.is_empty()) {
@@ -278,7 +279,7 @@ fn headers(call: &Call, object: &Object) -> HttpResponseBuilder {
     response
 }
 
-/// `GET ?tagging`: there are no tags.
+/// `GET ?tagging`: always empty, since tags are not supported.
 pub async fn tagging(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     find(&call, &key, "object.get_tagging").await?;
     let mut xml = Xml::new("Tagging");
@@ -291,7 +292,7 @@ pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
     let (from_bucket, from_key) = copy_source(&call)?;
     let replace = call.header("x-amz-metadata-directive").is_some_and(|text| text.eq_ignore_ascii_case("replace"));
     let changes = replace.then(|| {
-        let said = Said::of(&call);
+        let said = ClientMetadata::of(&call);
         Changes {
             cache_control: said.cache_control,
             mime: Some(said.mime),
@@ -309,7 +310,7 @@ pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
     Ok(xml.answer())
 }
 
-/// `DELETE`: of what is not there, too.
+/// `DELETE`: succeeds for missing objects too.
 pub async fn delete(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     match call.storage.delete_object(&call.caller, &call.scope("object.delete"), &call.bucket, &key).await {
         Err(StorageError::NoSuchKey) => drop(call.storage.require_bucket(&call.bucket).await?),
@@ -328,7 +329,7 @@ pub async fn delete_many(mut call: Call) -> Result<HttpResponse, StorageError> {
     let keys = keys.filter(|keys| keys.len() <= MOST_KEYS).ok_or_else(|| {
         refused(400, "MalformedXML", "The XML you provided did not validate against our published schema")
     })?;
-    // Another version than the one that is there does not take that with it.
+    // A request to delete another version must not delete the existing one.
     let is_meant =
         |object: &xml::Record| xml::text_of(object, "VersionId").is_none_or(|id| id.is_empty() || id == ONLY_VERSION);
     let meant: Vec<String> =

@@ -1,8 +1,8 @@
-//! AWS Signature Version 4: who signed a request, and with which key.
+//! AWS Signature Version 4: verifies who signed a request and with which key.
 //!
-//! Written here because the crates that verify bring a server of their own (`s3s`: hyper, a different version of `http`,
-//! thirty thousand generated lines), and those that sign do not verify.
-//! Reference: <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html>.
+//! Implemented here because crates that verify bring their own server (`s3s`: hyper, another version of `http`, thirty thousand
+//! generated lines), and crates that sign do not verify. Reference:
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html>.
 
 use actix_web::HttpRequest;
 use chrono::{DateTime, NaiveDateTime, Utc};
@@ -14,21 +14,21 @@ use super::refused;
 use crate::storage::StorageError;
 use crate::storage::sigv4::{ALGORITHM, SigningKey, UNRESERVED_AND_SLASH, UNSIGNED, encoded};
 
-/// How far clocks may differ, seconds.
+/// Maximum clock difference, in seconds.
 const SKEW: i64 = 15 * 60;
-/// The longest life of a presigned URL, seconds.
+/// Maximum lifetime of a presigned URL, in seconds.
 const LONGEST: i64 = 7 * 24 * 60 * 60;
-/// Amazon's headers that need no signature: the first is part of what is signed anyway, the other changes nothing.
+/// Amazon headers that need no signature: the first is part of the signed string anyway, the other has no effect.
 const NEED_NO_SIGNATURE: [&str; 2] = ["x-amz-content-sha256", "x-amz-user-agent"];
 
-/// The parameters of a query, decoded. A plus is a plus.
+/// The decoded parameters of a query. A plus stays a plus.
 pub fn query_of(request: &HttpRequest) -> Vec<(String, String)> {
     let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let pairs = request.query_string().split('&').filter(|pair| !pair.is_empty());
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(n, v)| (decode(n), decode(v))).collect()
 }
 
-/// The signature that came with a request.
+/// The signature of a request.
 #[derive(Clone, Debug)]
 pub struct Signature {
     pub access_key: String,
@@ -39,14 +39,14 @@ pub struct Signature {
     /// `20261122T101112Z`.
     timestamp: String,
     at: DateTime<Utc>,
-    /// Seconds that a presigned URL lives; `None` for a signature in the header.
+    /// Lifetime of a presigned URL in seconds; `None` for a signature in the header.
     expires: Option<i64>,
-    /// What was said of the body: a hash in hex, or one of AWS's words.
+    /// What the client declared about the body: a hash in hex, or one of AWS's keywords.
     pub payload: String,
 }
 
 impl Signature {
-    /// Reads the signature from the header, else from the query.
+    /// Reads the signature from the header, or else from the query.
     pub fn of_request(request: &HttpRequest, query: &[(String, String)]) -> Result<Self, StorageError> {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
         let parameter = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
@@ -82,7 +82,7 @@ impl Signature {
         Err(StorageError::AccessDenied("Missing signature".to_owned()))
     }
 
-    /// Reads the signature among a form's fields, whose names are in small letters. It signs the form's policy.
+    /// Reads the signature from a form's fields, which have lower case names. It signs the form's policy.
     pub fn of_form<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Self, StorageError> {
         if field("x-amz-algorithm").is_some_and(|algorithm| algorithm != ALGORITHM) {
             return Err(malformed());
@@ -127,13 +127,13 @@ impl Signature {
         })
     }
 
-    /// The key of this day, region and service.
+    /// The signing key for this day, region and service.
     pub fn signing_key(&self, secret: &str) -> SigningKey {
         SigningKey::new(secret, &self.timestamp, &self.region)
     }
 
-    /// Whether the request was signed with this key, is in time and was not changed. `prefix` is what a proxy took off
-    /// the path; the client may have signed any of `hosts`.
+    /// Verifies that the request was signed with this key, is in time and was not changed. `prefix` is what a proxy stripped from
+    /// the path. The client may have signed any of `hosts`.
     pub fn verify(
         &self,
         request: &HttpRequest,
@@ -154,8 +154,8 @@ impl Signature {
             }
             _ => {}
         }
-        // What the signer did not sign was added by somebody on the way, or by whoever was given a link: a link for
-        // writing must not become one for copying.
+        // Unsigned Amazon headers were added on the way, or by the recipient of a link. Without this check, a link for uploading
+        // could be used for copying.
         let amazons = request.headers().keys().map(|name| name.as_str()).filter(|name| name.starts_with("x-amz-"));
         for name in amazons.filter(|name| !NEED_NO_SIGNATURE.contains(name)) {
             if !self.signed_headers.iter().any(|signed| signed == name) {
@@ -172,7 +172,7 @@ impl Signature {
         if hosts.iter().any(said) { Ok(()) } else { Err(mismatch()) }
     }
 
-    /// Whether a form's policy was signed with this key. How long that holds, the policy says itself.
+    /// Verifies that a form's policy was signed with this key. Its expiry is in the policy itself.
     pub fn verify_policy(&self, policy: &str, key: &SigningKey) -> Result<(), StorageError> {
         let expected = key.sign_text(policy);
         if bool::from(expected.as_bytes().ct_eq(self.signature.as_bytes())) { Ok(()) } else { Err(mismatch()) }
@@ -210,7 +210,7 @@ impl Signature {
         )
     }
 
-    /// What the first chunk's signature builds on.
+    /// The seed for the first chunk's signature.
     pub fn seed(&self) -> &str {
         &self.signature
     }
@@ -245,9 +245,9 @@ mod tests {
         Signature::of_request(request, &query_of(request)).expect("a signature")
     }
 
-    /// AWS's own example of a `GET` with a range, in `sig-v4-header-based-auth`.
+    /// AWS's own example of a `GET` with a range in `sig-v4-header-based-auth`.
     #[test]
-    fn a_signature_in_the_header_is_amazons() {
+    fn amazons_header_signature_verifies() {
         let request = TestRequest::get()
             .uri("/test.txt")
             .insert_header(("host", "examplebucket.s3.amazonaws.com"))
@@ -269,9 +269,9 @@ mod tests {
         assert_eq!(late.code(), "RequestTimeTooSkewed");
     }
 
-    /// AWS's own example of a presigned URL, in `sigv4-query-string-auth`.
+    /// AWS's own example of a presigned URL in `sigv4-query-string-auth`.
     #[test]
-    fn a_signature_in_the_query_is_amazons() {
+    fn amazons_query_signature_verifies() {
         let request = TestRequest::get()
             .uri(
                 "/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1\
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_malformed() {
+    fn incomplete_signatures_are_malformed() {
         let whole = "AWS4-HMAC-SHA256 Credential=A/20130524/local/s3/aws4_request, SignedHeaders=host, Signature=x";
         let read = |authorization: &str| {
             let request = TestRequest::get()

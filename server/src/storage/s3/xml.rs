@@ -1,4 +1,4 @@
-//! XML of the S3 protocol: answers written, and the two kinds of request that are XML read.
+//! XML of the S3 protocol: writes answers, and parses the two requests with XML bodies.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_TYPE;
@@ -27,7 +27,7 @@ impl Xml {
         self
     }
 
-    /// An element, if there is something to say in it.
+    /// Writes an element unless its value is absent.
     pub fn given(&mut self, name: &str, text: Option<impl AsRef<str>>) -> &mut Self {
         if let Some(text) = text {
             self.element(name, text);
@@ -35,7 +35,7 @@ impl Xml {
         self
     }
 
-    /// An element with others inside.
+    /// An element with child elements.
     pub fn group(&mut self, name: &str, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.text.push_str(&format!("<{name}>"));
         fill(self);
@@ -57,7 +57,7 @@ impl Xml {
     }
 }
 
-/// An error as S3 writes it.
+/// An error in S3's format.
 pub fn error(status: u16, code: &str, message: &str, resource: &str) -> HttpResponse {
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Resource>{}</Resource><Code>{}</Code><Message>{}</Message></Error>",
@@ -69,7 +69,7 @@ pub fn error(status: u16, code: &str, message: &str, resource: &str) -> HttpResp
     HttpResponse::build(status).insert_header((CONTENT_TYPE, "application/xml")).body(text)
 }
 
-/// XML 1.0 has no control characters, in no form.
+/// XML 1.0 cannot represent control characters, not even escaped.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -87,15 +87,15 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What an element that comes many times holds: names and texts.
+/// The content of a repeated element: names and texts.
 pub type Record = Vec<(String, String)>;
 
-/// A record's text by name.
+/// A text in a record, by name.
 pub fn text_of<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
     record.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
 }
 
-/// The elements `item` right below the root `root`, and the root's other texts.
+/// The elements `item` directly below the root `root`, and the root's other texts.
 pub fn read(body: &[u8], root: &str, item: &str) -> Result<(Vec<Record>, Record), StorageError> {
     let malformed = || {
         let message = "The XML you provided was not well-formed or did not validate against our published schema";
@@ -148,7 +148,7 @@ pub fn read(body: &[u8], root: &str, item: &str) -> Result<(Vec<Record>, Record)
                     _ => {}
                 }
             }
-            // Entities of one's own are how small documents become large ones.
+            // Custom entities make billion-laughs attacks possible.
             Event::DocType(_) => return Err(malformed()),
             Event::Eof => return if ended { Ok((items, others)) } else { Err(malformed()) },
             Event::Decl(_) | Event::Comment(_) | Event::PI(_) => {}
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_escaped() {
+    fn written_text_is_escaped() {
         let mut xml = Xml::new("A");
         xml.group("B", |xml| {
             xml.element("C", "<&\u{1}>");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_parts_are_read_whatever_the_namespace() {
+    fn keys_and_parts_are_read_in_any_namespace() {
         let body = br#"<?xml version="1.0"?><Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
             <Quiet>true</Quiet><Object><Key>a &amp; b&#x41;</Key></Object><Object><Key>c</Key><VersionId/></Object></Delete>"#;
         let (objects, others) = read(body, "Delete", "Object").expect("read");

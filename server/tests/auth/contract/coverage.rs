@@ -1,4 +1,4 @@
-//! Every endpoint of the contract has cases: good ones and refusals.
+//! Every endpoint of the contract has cases for success and for refusals.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::parse::{Ask, Case, Does};
 use super::suites;
 
-/// Endpoints of the contract (§4, §5) by section, and how many cases ask them at least.
-/// A `*` stands for one segment; what follows `?` has to be in the query.
+/// Endpoints of the contract (§4, §5) by section, and the minimum number of cases for each. A `*` stands for one
+/// segment; what follows `?` must be in the query.
 const ENDPOINTS: [(&str, usize); 72] = [
     ("GET /health", 2),
     ("GET /settings", 2),
@@ -84,7 +84,7 @@ const ENDPOINTS: [(&str, usize); 72] = [
 ];
 
 #[test]
-fn every_endpoint_of_the_contract_has_its_cases() {
+fn every_endpoint_of_the_contract_has_cases() {
     let suites = suites();
     let cases: Vec<&Case> = suites.iter().flat_map(|(_, suite)| &suite.cases).collect();
     let mut missing = Vec::new();
@@ -99,7 +99,7 @@ fn every_endpoint_of_the_contract_has_its_cases() {
 }
 
 #[test]
-fn every_case_says_what_it_expects() {
+fn every_case_has_an_expectation() {
     for (file, suite) in suites() {
         for case in &suite.cases {
             let asked = case.steps.iter().filter_map(ask).collect::<Vec<_>>();
@@ -113,8 +113,7 @@ fn every_case_says_what_it_expects() {
     }
 }
 
-/// Settings that no test of ours can try: other names of settings that are tried, and what belongs to features that
-/// are not served.
+/// Settings that cannot be tested here: aliases of tested settings, and settings of unsupported features.
 const UNTRIED: [&str; 6] = [
     "GOTRUE_JWT_VALIDMETHODS",
     "GOTRUE_RATE_LIMIT_O_AUTH_DYNAMIC_CLIENT_REGISTER",
@@ -134,7 +133,7 @@ fn texts_below(folder: PathBuf) -> String {
 }
 
 #[test]
-fn every_setting_is_tried() {
+fn every_setting_is_tested() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let read = texts_below(root.join("src/config/auth"));
     let tried = texts_below(root.join("tests/auth"));
@@ -157,7 +156,7 @@ fn ask(step: &super::parse::Step) -> Option<&Ask> {
     }
 }
 
-/// Whether a step of the case asks the endpoint; links that are followed are `GET /verify`.
+/// Whether a step of the case calls the endpoint. Followed links are `GET /verify`.
 fn asks(case: &Case, endpoint: &str) -> bool {
     let (method, target) = endpoint.split_once(' ').unwrap_or_default();
     let (wanted, query) = target.split_once('?').unwrap_or((target, ""));

@@ -1,4 +1,4 @@
-//! Compares a found value with a wanted one in which placeholders stand; what they match can be named.
+//! Compares a value with an expected one that may contain placeholders. What a placeholder matches can be named.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::values::{Values, unix_now};
 
-/// How far a time may be from the wanted one, in seconds.
+/// Tolerance for times, in seconds.
 const TOLERANCE: i64 = 60;
 
-/// Objects that many answers share, by name; `{"...": "user", …}` takes one over and changes it.
+/// Objects shared by many answers, by name. `{"...": "user", …}` includes one and changes it.
 pub type Shapes = BTreeMap<String, Value>;
 
 pub struct Expected<'a> {
@@ -18,7 +18,7 @@ pub struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    /// Why `found` is not `wanted`; `partly` asks only for the members named.
+    /// Why `found` differs from `wanted`. With `partly`, only the named members are compared.
     pub fn fault(&mut self, wanted: &Value, found: Option<&Value>, partly: bool, path: &str) -> Option<String> {
         if let Value::Object(object) = wanted
             && object.contains_key("...")
@@ -48,7 +48,7 @@ impl Expected<'_> {
                 }
                 let (mut wanted, mut found) = (wanted.clone(), found.clone());
                 if path.ends_with(".amr") {
-                    // Newest first by whole seconds, in any order within one.
+                    // Newest first by whole seconds, in any order within the same second.
                     let method = |entry: &Value| entry["method"].as_str().map(str::to_owned);
                     wanted.sort_by_key(method);
                     found.sort_by_key(method);
@@ -96,7 +96,7 @@ impl Expected<'_> {
     }
 }
 
-/// `<kind name>`: what has to be there, and the name it gets.
+/// `<kind name>`: the expected kind, and the name that the value gets.
 fn placeholder(text: &str) -> Option<(String, String)> {
     let inner = text.strip_prefix('<')?.strip_suffix('>')?;
     let (kind, name) = inner.split_once(' ').unwrap_or((inner, ""));

@@ -1,4 +1,4 @@
-//! The keys of the people and providers that the cases play: an authenticator, two wallets, an identity provider.
+//! The keys of the people and providers that the cases simulate: an authenticator, two wallets, an identity provider.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ fn key(seed: u8) -> SigningKey {
     SigningKey::from_slice(&[seed; 32]).expect("key")
 }
 
-/// Where the authenticator is used.
+/// The origin at which the authenticator is used.
 const ORIGIN: &str = "https://app.example";
 const RP_ID: &str = "app.example";
 
@@ -30,7 +30,7 @@ fn coordinates(seed: u8) -> (Vec<u8>, Vec<u8>) {
     (point.x().expect("x").to_vec(), point.y().expect("y").to_vec())
 }
 
-/// The answer of `navigator.credentials.create` (WebAuthn level 3, 6.5) of the authenticator's credential `id`.
+/// The result of `navigator.credentials.create` (WebAuthn level 3, 6.5) for the credential `id`.
 pub fn created(challenge: &str, id: &str) -> Value {
     let (x, y) = coordinates(7);
     let int = |n: i64| ciborium::Value::from(n);
@@ -42,7 +42,7 @@ pub fn created(challenge: &str, id: &str) -> Value {
         (int(-3), ciborium::Value::Bytes(y)),
     ]));
     let mut data = Sha256::digest(RP_ID).to_vec();
-    // User present and verified, attested credential data; no signatures yet.
+    // User present and verified, attested credential data, signature counter 0.
     data.push(0x45);
     data.extend([0; 4 + 16]);
     data.extend(u16::try_from(id.len()).expect("short").to_be_bytes());
@@ -63,7 +63,7 @@ pub fn created(challenge: &str, id: &str) -> Value {
     })
 }
 
-/// The answer of `navigator.credentials.get`.
+/// The result of `navigator.credentials.get`.
 pub fn asserted(challenge: &str, id: &str, user: &str) -> Value {
     let mut data = Sha256::digest(RP_ID).to_vec();
     data.push(0x05);
@@ -92,14 +92,14 @@ pub fn solana_address() -> String {
     bs58::encode(solana().verifying_key().to_bytes()).into_string()
 }
 
-/// Base64url, as wallets' libraries send it.
+/// In base64url, as wallet libraries send it.
 pub fn solana_signature(message: &str) -> String {
     use base64::engine::general_purpose::URL_SAFE;
     URL_SAFE.encode(solana().sign(message.as_bytes()).to_bytes())
 }
 
-/// Of a hardware wallet, which signs the text in an envelope: the off-chain message format, version 0. `domain` is the
-/// text's own where none is given; 32 bytes of it are kept.
+/// The signature of a hardware wallet, which signs the text in an envelope: the off-chain message format, version 0.
+/// `domain` is by default the text's own; 32 bytes of it are kept.
 pub fn ledger_signature(message: &str, domain: &str) -> String {
     use base64::engine::general_purpose::STANDARD_NO_PAD;
     let own = message.split(' ').next().unwrap_or_default();
@@ -115,7 +115,7 @@ fn ethereum() -> k256::ecdsa::SigningKey {
     k256::ecdsa::SigningKey::from_slice(&[5; 32]).expect("key")
 }
 
-/// With the mixed case of ERC-55.
+/// With the mixed-case checksum of ERC-55.
 pub fn ethereum_address() -> String {
     let point = ethereum().verifying_key().to_encoded_point(false);
     let digest = sha3::Keccak256::digest(&point.as_bytes()[1..]);
@@ -133,7 +133,7 @@ pub fn ethereum_signature(message: &str) -> String {
     format!("0x{}{:02x}", hex::encode(signature.to_bytes()), 27 + recovery.to_byte())
 }
 
-/// The key of the identity provider that the cases play.
+/// The public key of the simulated identity provider.
 pub fn public_jwk() -> Value {
     let (x, y) = coordinates(9);
     json!({
@@ -142,7 +142,8 @@ pub fn public_jwk() -> Value {
     })
 }
 
-/// A token signed as `options` say: `secret=`, `alg=` (HS256, HS512, none or ES256 of the outside provider), `kid=`.
+/// A token signed according to `options`: `secret=`, `alg=` (HS256, HS512, none, or ES256 of the outside provider),
+/// `kid=`.
 pub fn token(secret: &str, options: &[(String, String)], claims: &str) -> String {
     let option = |name: &str| options.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
     let alg = option("alg").unwrap_or("HS256");

@@ -74,7 +74,7 @@ const WATCHED: [&str; 15] = [
     "access-control-expose-headers",
 ];
 
-/// Every server's default settings; a file's settings override them, and `-` removes one.
+/// Default settings of every server. A file's settings override them, and `-` removes one.
 const SETTINGS: [(&str, &str); 17] = [
     ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
     ("GOTRUE_SITE_URL", "https://app.example"),
@@ -95,7 +95,7 @@ const SETTINGS: [(&str, &str); 17] = [
     ("FERROBASE_SMS_TWILIO_URL", "{{outside}}"),
 ];
 
-/// How many files run at a time.
+/// How many files run in parallel.
 const FILES_AT_ONCE: usize = 3;
 
 fn folder() -> PathBuf {
@@ -115,7 +115,7 @@ fn suites() -> Vec<(String, Suite)> {
 }
 
 #[actix_web::test]
-async fn every_case_is_answered_as_the_contract_says() {
+async fn every_case_meets_the_contract() {
     let only = std::env::var("CASES").unwrap_or_default();
     let (file, line) = only.split_once(':').unwrap_or((&only, ""));
     let line: usize = line.parse().unwrap_or(0);
@@ -170,14 +170,14 @@ struct House<'a> {
     routines: &'a BTreeMap<String, Vec<Step>>,
 }
 
-/// A case being played.
+/// A running case.
 struct Play {
     values: Values,
     seen: BTreeSet<String>,
 }
 
 impl House<'_> {
-    /// The first thing that is not as the case says.
+    /// The first difference from the case's expectations.
     async fn play(&self, file: &str, case: &Case) -> Option<String> {
         self.world.reset();
         let mut play = Play { values: self.beginning(file, case), seen: BTreeSet::new() };
@@ -389,12 +389,12 @@ impl House<'_> {
         expected.fault(&json!(wanted), Some(&json!(found)), false, name)
     }
 
-    /// The newest mail to an address that the case has not seen; waits for it where one is wanted.
+    /// The newest mail to an address that the case has not seen yet; waits if one is expected.
     async fn mail(&self, play: &mut Play, to: &str, wanted: bool) -> Option<Value> {
         let sql = "select subject, body_text, body_html from (
-                     select created_at as at, subject, body_text, body_html from ferrobase.outbox where recipient = $1
+                     select created_at as at, subject, body_text, body_html from _supavisor.outbox where recipient = $1
                      union all
-                     select received_at, subject, body_text, body_html from ferrobase.inbox where recipient = $1
+                     select received_at, subject, body_text, body_html from _supavisor.inbox where recipient = $1
                    ) mails order by at desc";
         for _ in 0..20 {
             let rows = self.app.owner.query(sql, &[&to]).await.expect("mails");
@@ -437,7 +437,7 @@ fn url_parts(url: &url::Url) -> Value {
     parts
 }
 
-/// Whether the request names an API version from the new shape on.
+/// Whether the request names an API version from the new error format on.
 fn asks_for_new_shape(ask: &Ask) -> bool {
     let versions = ask.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("x-supabase-api-version"));
     let date = |text: &str| chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| text.len() == 10);
@@ -445,7 +445,7 @@ fn asks_for_new_shape(ask: &Ask) -> bool {
     versions.map(|(_, value)| date(value)).any(|date| date.is_some() && date >= first)
 }
 
-/// An error's code stands in `x-sb-error-code` as in the body, and the new shape names its version.
+/// An error's code must be in `x-sb-error-code` as well as in the body, and the new format states its version.
 fn error_fault(ask: &Ask, reply: &Reply) -> Option<String> {
     let body: Value = serde_json::from_slice(&reply.body).unwrap_or(Value::Null);
     let version = reply.header("x-supabase-api-version");

@@ -1,8 +1,8 @@
-//! Cases as they are written in `cases/*.case`; [`super`] describes the form.
+//! Parses the cases in `cases/*.case`; [`super`] describes the format.
 
 use std::collections::BTreeMap;
 
-/// A file of cases.
+/// A parsed file of cases.
 #[derive(Default)]
 pub struct Suite {
     pub settings: Vec<(String, String)>,
@@ -30,7 +30,7 @@ pub enum Does {
         to: String,
         wanted: String,
     },
-    /// `outside PATH -> STATUS BODY`: what the world answers there from now on.
+    /// `outside PATH -> STATUS BODY`: sets the answer at that path from now on.
     Outside {
         path: String,
         status: String,
@@ -156,7 +156,7 @@ fn read_line(steps: &mut Vec<Step>, line: &str, number: usize) -> Result<(), &'s
     Ok(())
 }
 
-/// A further line of the request that stands before it.
+/// A further line of the current request.
 fn continue_request(steps: &mut [Step], line: &str) -> Result<(), &'static str> {
     let Some(Step { does: Does::Ask(ask), .. }) = steps.last_mut() else { return Err("not part of a request") };
     if let Some(answer) = line.strip_prefix("-> ") {

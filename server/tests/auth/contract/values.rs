@@ -1,4 +1,4 @@
-//! The named values of a case, and what can be made of them: `{{name}}` and `{{function arguments}}`.
+//! The named values of a case, and functions of them: `{{name}}` and `{{function arguments}}`.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl Values {
         self.known.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// Names a value. If the name has another value already, that is answered.
+    /// Names a value. If the name already has a different value, returns that one.
     pub fn bind(&mut self, name: &str, value: &str) -> Option<String> {
         if name.is_empty() {
             return None;
@@ -102,7 +102,7 @@ impl Values {
     }
 }
 
-/// The code of RFC 6238 some steps of thirty seconds from now.
+/// The RFC 6238 code, offset by some steps of thirty seconds.
 fn totp(secret: &str, steps: i64) -> String {
     let key = data_encoding::BASE32_NOPAD.decode(secret.as_bytes()).expect("base32");
     let mut mac = Hmac::<sha1::Sha1>::new_from_slice(&key).expect("key");
@@ -113,7 +113,7 @@ fn totp(secret: &str, steps: i64) -> String {
     format!("{:06}", (word & 0x7fff_ffff) % 1_000_000)
 }
 
-/// A token whose signature is another's.
+/// A token with the signature of another.
 fn tamper(token: &str) -> String {
     let (head, signature) = token.rsplit_once('.').expect("a token");
     let first = if signature.starts_with('A') { 'B' } else { 'A' };

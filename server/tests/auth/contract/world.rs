@@ -1,5 +1,5 @@
-//! Outside services: hooks, captchas, providers of messages and identities. They answer as a case says and record
-//! their requests.
+//! Outside services: hooks, captchas, SMS and identity providers. They answer as the case says and record their
+//! requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::support::outside;
 /// The secret of every hook, as `v1,whsec_…`.
 pub const HOOK_SECRET: &str = "v1,whsec_Y2FzZXMgb2YgdGhlIGNvbnRyYWN0IDAxMjM0NTY3ODk=";
 
-/// Where Twilio's API takes messages for the account `sid`.
+/// The path at which Twilio's API accepts messages for the account `sid`.
 const MESSAGES: &str = "/2010-04-01/Accounts/sid/Messages.json";
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct State {
 
 pub struct World {
     pub base: String,
-    /// The same world over https.
+    /// The same services over https.
     pub secure: String,
     state: Arc<Mutex<State>>,
 }
@@ -52,18 +52,18 @@ impl World {
         Self { secure: outside::secure(&base), base, state }
     }
 
-    /// Forgets everything; messages are accepted.
+    /// Resets everything; messages are accepted.
     pub fn reset(&self) {
         *self.state.lock().expect("lock") = State::default();
         self.answer(MESSAGES, 201, r#"{"sid":"SM1","status":"queued"}"#);
     }
 
-    /// From now on `path` is answered so.
+    /// Sets the answer at `path`.
     pub fn answer(&self, path: &str, status: u16, body: &str) {
         self.state.lock().expect("lock").answers.insert(path.to_owned(), (status, body.to_owned()));
     }
 
-    /// Takes the newest request to `path`; older ones are forgotten.
+    /// Takes the newest request to `path` and discards older ones.
     pub fn take(&self, path: &str) -> Option<Value> {
         let mut state = self.state.lock().expect("lock");
         let newest = state.asked.iter().rev().find(|(known, _)| known == path).map(|(_, heard)| heard.clone());
@@ -72,7 +72,7 @@ impl World {
     }
 }
 
-/// The record of a request, with its parsed JSON or form body and checked hook signature.
+/// A request in recorded form: parsed JSON or form body, and whether the hook signature is valid.
 fn heard(request: &HttpRequest, body: &str) -> Value {
     let read = serde_json::from_str(body).unwrap_or_else(|_| pairs(body));
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");

@@ -1,4 +1,4 @@
-//! A project that moves here as pg_dump wrote it: its rows into our schema, and a whole database that Supabase Auth made.
+//! Projects that move here with pg_dump: their rows in our schema, and a whole database created by Supabase Auth.
 
 use serde_json::json;
 
@@ -13,19 +13,19 @@ const BEFORE: &str = include_str!("before.sql");
 const ROWS: &str = include_str!("rows.sql");
 const AFTER: &str = include_str!("after.sql");
 
-/// These tests use tokens revoked long ago, so the clean-up is off.
+/// These tests use tokens that were revoked long ago, so cleanup is off.
 const SETTINGS: [(&str, &str); 3] = [
     ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
     ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
     ("GOTRUE_DB_CLEANUP_ENABLED", "false"),
 ];
 
-/// The ids of `rows.sql`: of users below 100, sessions of user `n` are `200 + n`.
+/// The ids in `rows.sql`: users have ids below 100, the session of user `n` has `200 + n`.
 fn id(number: u32) -> String {
     format!("{number:08}-0000-4000-8000-{number:012}")
 }
 
-/// Users in the dump can continue as before.
+/// Asserts that the users in the dump can continue as before.
 async fn everybody_goes_on(app: &TestApp) {
     everybody_signs_in(app).await;
     sessions_go_on(app).await;
@@ -45,7 +45,7 @@ async fn everybody_signs_in(app: &TestApp) {
         (1, "email", "bcrypt@old.example", "old-Password-1"),
         (2, "email", "argon@old.example", "old-Password-2"),
         (3, "phone", "15550001234", "old-Password-1"),
-        // Written by hand: NULL wherever a column allows it.
+        // A manually inserted user, with NULL in every nullable column.
         (7, "email", "seeded@old.example", "old-Password-1"),
     ] {
         let reply = sign_in(name, value, password).await;
@@ -57,7 +57,7 @@ async fn everybody_signs_in(app: &TestApp) {
 }
 
 async fn sessions_go_on(app: &TestApp) {
-    // The last one whose answer was lost is the parent of the living one.
+    // The parent of the current token is accepted, because the answer with the current one may have been lost.
     let again = refresh(app, "aaaaaaaaaaa2").await;
     assert_eq!((again.status, text(&again.body, "refresh_token")), (200, "aaaaaaaaaaa3"), "{}", again.body);
     let reply = refresh(app, "aaaaaaaaaaa3").await;
@@ -73,7 +73,7 @@ async fn sessions_go_on(app: &TestApp) {
         .get(0);
     assert!(newest > 46, "{newest}: the sequence goes on");
 
-    // Tokens that are counted, of the key in the session: the current one, the one behind it, the next.
+    // Counted tokens, signed with the session's key: the current one, the previous one, the next.
     let session = id(204);
     for (counter, next) in [(6, 7), (6, 7), (7, 8)] {
         let reply = refresh(app, &counted_token(&session, counter, &[9; 32])).await;
@@ -91,7 +91,7 @@ async fn factors_prove_themselves(app: &TestApp) {
     let claims = claims_of(text(&raised.body, "access_token"));
     assert_eq!((text(&claims, "aal"), claims["amr"].as_array().map(Vec::len)), ("aal2", Some(2)), "{claims}");
 
-    // An access token from before, of the same secret.
+    // An existing access token, signed with the same secret.
     let claims = json!({ "sub": id(2), "aud": "authenticated", "role": "authenticated", "aal": "aal2",
         "exp": chrono::Utc::now().timestamp() + 600, "session_id": id(202) });
     let old = signed(&json!({ "alg": "HS256", "typ": "JWT" }), &claims, ferrobase::config::DEVELOPMENT_JWT_SECRET);
@@ -119,14 +119,14 @@ async fn what_was_pending_is_met(app: &TestApp) {
 }
 
 #[actix_web::test]
-async fn rows_of_a_dump_load_into_our_schema() {
+async fn rows_of_a_dump_can_be_loaded_into_our_schema() {
     let app = TestApp::with_settings(&SETTINGS).await;
     restore(&app.owner, ROWS).await;
     everybody_goes_on(&app).await;
 }
 
 #[actix_web::test]
-async fn a_database_that_supabase_auth_made_is_taken_over() {
+async fn a_database_of_supabase_auth_is_upgraded() {
     let made = TestApp::with_settings(&SETTINGS).await;
     made.owner.batch_execute("drop schema auth cascade").await.expect("nothing of ours is left");
     for part in [BEFORE, ROWS, AFTER] {

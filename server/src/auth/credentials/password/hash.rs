@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use aes::Aes256;
 use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
@@ -49,8 +50,9 @@ impl Drop for Threads {
 pub struct InvalidHash;
 
 impl Hasher {
-    /// Computes at most `threads` hashes at once. Fails if the threads cannot be created.
-    pub fn new(threads: usize) -> std::io::Result<Self> {
+    /// Computes at most `threads` hashes at once. `longest_wait` and `refuses` are as at [`Queue::new`]. Fails if the threads
+    /// cannot be created.
+    pub fn new(threads: usize, longest_wait: Duration, refuses: bool) -> std::io::Result<Self> {
         let count = threads.max(1);
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(count)
@@ -58,7 +60,7 @@ impl Hasher {
             .on_thread_start(give_way)
             .build()?;
         let threads = Arc::new(Threads(Some(threads)));
-        Ok(Self { threads, queue: Queue::new(count), verifications: Arc::default() })
+        Ok(Self { threads, queue: Queue::new(count, longest_wait, refuses), verifications: Arc::default() })
     }
 
     /// The number of comparisons since the start, including those with the dummy hash.
@@ -94,8 +96,9 @@ impl Hasher {
         let threads = self.threads.0.as_ref().ok_or_else(unavailable)?;
         let slot = self.queue.enter(client).await?;
         let work = async move {
-            let _slot = slot;
-            work()
+            let done = work();
+            slot.used();
+            done
         };
         threads.spawn(work).await.map_err(|_| unavailable())
     }
@@ -300,7 +303,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_hash_one_is_compared_all_the_same() {
-        let hasher = Hasher::new(1).expect("a thread");
+        let hasher = Hasher::new(1, Duration::from_secs(60), false).expect("a thread");
         assert!(!hasher.verify("", "x", None).await.expect("verified"));
         assert!(!hasher.verify("", "x", Some("")).await.expect("verified"));
         assert_eq!(hasher.verifications(), 2);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::auth::error::Fault;
-use crate::auth::outside::Away;
+use crate::auth::outside::OutboundContext;
 use crate::config::PasswordConfig;
 
 /// Queries a range server. Reference: <https://haveibeenpwned.com/API/v3#PwnedPasswords>.
@@ -25,7 +25,7 @@ impl LeakedPasswords {
     }
 
     /// Whether the password was seen in a leak at least once. Padding lines with a count of 0 do not count.
-    pub async fn contains(&self, away: &Away, password: &str) -> Result<bool, Fault> {
+    pub async fn contains(&self, away: &OutboundContext, password: &str) -> Result<bool, Fault> {
         away.leave()?;
         let digest = sha1_hex(password);
         let (prefix, suffix) = digest.split_at(5);

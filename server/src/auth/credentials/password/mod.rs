@@ -10,17 +10,17 @@ pub use hash::Hasher;
 pub use rules::PasswordRules;
 
 use crate::auth::error::AuthResult;
-use crate::auth::outside::Away;
+use crate::auth::outside::OutboundContext;
 
 /// A new hash of `password`. `client` waits for its turn; no connection is held while waiting and hashing.
-pub async fn hash(away: &Away, client: &str, password: &str) -> AuthResult<String> {
+pub async fn hash(away: &OutboundContext, client: &str, password: &str) -> AuthResult<String> {
     away.leave()?;
     away.auth().hasher.hash(client, password).await
 }
 
 /// Whether `password` matches `hash`; without a hash a dummy is compared. No connection is held while waiting and
 /// hashing.
-pub async fn verify(away: &Away, client: &str, password: &str, hash: Option<&str>) -> AuthResult<bool> {
+pub async fn verify(away: &OutboundContext, client: &str, password: &str, hash: Option<&str>) -> AuthResult<bool> {
     away.leave()?;
     away.auth().hasher.verify(client, password, hash).await
 }

@@ -2,7 +2,7 @@
 
 use super::leaked::LeakedPasswords;
 use crate::auth::error::{AuthError, AuthResult};
-use crate::auth::outside::Away;
+use crate::auth::outside::OutboundContext;
 use crate::config::PasswordConfig;
 
 /// bcrypt ignores further bytes.
@@ -26,7 +26,7 @@ impl PasswordRules {
     }
 
     /// Refuses a weak password, with every reason, and one longer than bcrypt can distinguish.
-    pub async fn check(&self, away: &Away, password: &str) -> AuthResult<()> {
+    pub async fn check(&self, away: &OutboundContext, password: &str) -> AuthResult<()> {
         let (mut messages, mut reasons) = self.form(password)?;
         if let Some(leaked) = &self.leaked {
             match leaked.contains(away, password).await {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_thread_that_asks_is_less_urgent() {
+    fn only_the_calling_thread_gets_a_lower_priority() {
         let nice = || {
             let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("a thread's figures");
             let after_name = stat.rsplit(") ").next().expect("fields").split(' ');

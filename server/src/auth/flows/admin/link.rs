@@ -13,7 +13,7 @@ use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::flows::signup;
 use crate::auth::models::audit::{Action, Actor, Entry};
-use crate::auth::models::confirmation::{self, Brings, Origin};
+use crate::auth::models::confirmation::{self, Origin, ProvedData};
 use crate::auth::models::one_time_token::Purpose;
 use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, Column, User};
@@ -163,7 +163,7 @@ async fn confirmation(
         user.invited_at = Some(now());
         user.update(db, &[Column::InvitedAt]).await?;
     } else if is_new {
-        origin = Origin::New(Brings::Account);
+        origin = Origin::New(ProvedData::Account);
     } else {
         user.merge_user_metadata(db, data.unwrap_or(&Json::new())).await.or_internal("Database error updating user")?;
         origin = confirmation::resumed(db, user.id, "").await?;

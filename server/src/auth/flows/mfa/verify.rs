@@ -279,7 +279,7 @@ async fn raise(
     let session_id = caller.session_id().ok_or_else(|| AuthError::internal("Cannot read SessionId claim as UUID"))?;
     let answer = db
         .transaction(async |db| {
-            // Lock and read again: of two factors verified at once, the second is no longer the user's first.
+            // Lock and read again, because of two factors verified concurrently only one is the user's first.
             let gone = || AuthError::not_found(Code::UserNotFound, "User not found");
             let owner = user::find_and_lock(db, caller.user.id).await?.ok_or_else(gone)?;
             let is_first = !owner.has_mfa();

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_claims_are_taken_over_and_wrong_types_refused() {
+    fn known_claims_are_adopted_and_wrong_types_refused() {
         let document = json!({
             "sub": "1", "aud": "a", "exp": 5, "iat": 0, "email": "", "unknown": 1, "updated_at": 0, "picture": null,
         });

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_let_through_and_moved_as_the_administrator_says() {
+    fn claims_are_filtered_and_mapped_as_configured() {
         let document = json!({ "sub": "1", "name": "Ada", "email": "a@x", "email_verified": true, "groups": ["g"] });
         let document = document.as_object().expect("object");
         let profile = || Profile::from_document(document).expect("profile");

@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issuers_of_azure_are_told_by_their_whole_url() {
+    fn azure_issuers_are_compared_by_their_whole_url() {
         assert!(is_azure("https://login.microsoftonline.com/tenant/v2.0"));
         assert!(is_azure_ciam("https://my-app.ciamlogin.com/tenant/v2.0"));
         for bad in [

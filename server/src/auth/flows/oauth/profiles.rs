@@ -16,7 +16,7 @@ use super::oidc::{self, read_json, transport};
 use super::provider::Provider;
 use crate::auth::door::request::Request;
 use crate::auth::error::Fault;
-use crate::auth::outside::{Away, Providers};
+use crate::auth::outside::{OutboundContext, Providers};
 
 /// Asks the provider for the profile of the tokens' user.
 pub async fn fetch(request: &Request, provider: &Provider, tokens: &ProviderTokens) -> Result<Profile, Fault> {
@@ -61,7 +61,7 @@ pub async fn fetch(request: &Request, provider: &Provider, tokens: &ProviderToke
 }
 
 /// The HTTP client for a provider. Providers that administrators add at run time are restricted to certain addresses.
-pub fn http_of<'a>(away: &'a Away, provider: &Provider) -> Providers<'a> {
+pub fn http_of<'a>(away: &'a OutboundContext, provider: &Provider) -> Providers<'a> {
     if provider.custom.is_some() { away.custom_providers() } else { away.providers() }
 }
 

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_what_is_wrong() {
+    fn errors_name_the_problem() {
         for (text, wanted) in [
             ("x".repeat(80), "siwe: message needs at least 6 lines"),
             (message("\nnonsense"), "siwe: encountered unparsable line at index 9"),

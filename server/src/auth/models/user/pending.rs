@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Column, User};
 use crate::auth::error::Fault;
-use crate::auth::models::confirmation::Brings;
+use crate::auth::models::confirmation::ProvedData;
 use crate::auth::models::one_time_token::{self, Purpose};
 use crate::auth::models::store::Db;
 use crate::auth::models::{Json, flow_state, identity, now, session, unproved_address};
@@ -61,9 +61,9 @@ impl User {
 
     /// Replaces what others gave the account before the proof: its password, metadata, unverified identities and
     /// sessions.
-    pub async fn receive(&mut self, db: &Db, brings: &Brings) -> Result<(), Fault> {
+    pub async fn receive(&mut self, db: &Db, proved_data: &ProvedData) -> Result<(), Fault> {
         let mut claims = None;
-        if let Brings::Own { encrypted_password, user_metadata } = brings {
+        if let ProvedData::Own { encrypted_password, user_metadata } = proved_data {
             self.encrypted_password.clone_from(encrypted_password);
             if let Some(metadata) = user_metadata {
                 // Metadata of an invitation is merged with the user's own.

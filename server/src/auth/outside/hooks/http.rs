@@ -12,7 +12,7 @@ use sha2::Sha256;
 use super::{UNREADABLE, failed};
 use crate::auth::credentials::lenient_base64;
 use crate::auth::error::{AuthError, AuthResult, Code, Fault};
-use crate::auth::outside::Away;
+use crate::auth::outside::OutboundContext;
 use crate::config::{HookConfig, Secret};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const LIMIT: usize = 200 * 1024;
 
 /// Posts `input`; `None` is an answer without a body.
-pub(super) async fn call(away: &Away, hook: &HookConfig, input: &Value) -> AuthResult<Option<Value>> {
+pub(super) async fn call(away: &OutboundContext, hook: &HookConfig, input: &Value) -> AuthResult<Option<Value>> {
     let client = away.http()?;
     let timed_out = || {
         let message = format!("Failed to reach hook within maximum time of {:.6} seconds", TIMEOUT.as_secs_f64());

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_body_is_made_of_the_html() {
+    fn a_text_body_is_derived_from_the_html() {
         let html = "<style>x{}</style><h2>Hi</h2><p>Go <a href=\"https://x/?a=1&amp;b=2\">there</a></p><p>a &lt; b</p>";
         assert_eq!(plain_text(html), "Hi\n\nGo https://x/?a=1&b=2 there\n\na < b");
     }

@@ -1,5 +1,6 @@
-// Prints the SQL that leads from the database BASE to the database TARGET, by @pgkit/migra. Schemas come as JSON lists: with
-// INCLUDED these alone, else all but EXCLUDED. Of MANAGED ones only triggers and policies count: the rest is the platform's.
+// Prints the SQL that turns the database BASE into the database TARGET, using @pgkit/migra. Schemas are JSON lists: with INCLUDED
+// only these are compared, otherwise all but EXCLUDED. In MANAGED schemas only triggers and policies are compared; the rest
+// belongs to the platform.
 import { createRequire } from "node:module";
 import process from "node:process";
 
@@ -45,7 +46,7 @@ const steps = included.length
     ];
 
 try {
-  // Names in expressions then come with their schemas.
+  // With an empty search path, names in expressions are printed with their schemas.
   await base.query(sql`set search_path = ''`);
   await target.query(sql`set search_path = ''`);
   let text = "";

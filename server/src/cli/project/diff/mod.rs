@@ -1,7 +1,8 @@
-//! `db diff`: what the project's database has that its migrations have not, as SQL or as a new migration.
+//! `db diff`: what the project's database or its declared schemas contain in addition to its migrations, as SQL or as a new migration.
 //!
-//! The database that the migrations make is a copy of the project ([`Copy`]), as `ferrobase test` has it. @pgkit/migra compares
-//! the two, run by Deno or Node. Reference: supabase/cli `internal/db/diff`.
+//! The migrations are applied to a copy of the project ([`Copy`]), as in `ferrobase test`. Declared schemas
+//! ([`Project::declared_schemas`]) are applied to a second copy, made without migrations and seeds. If there are none, the
+//! running database is compared. @pgkit/migra, run by Deno or Node, compares the two databases. Reference: supabase/cli `internal/db/diff`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,17 +16,18 @@ use super::target::TargetArgs;
 use super::{open, say};
 use crate::cli::database::block_on;
 use crate::cli::print_all;
+use crate::migrate;
 use crate::project::{Project, find_deno, new_migration_path};
 
 const SCRIPT: &str = include_str!("diff.mjs");
 
-/// What is compared with, beside Deno or Node.
+/// The npm packages that compare.
 const PACKAGES: &str = "@pgkit/migra@0.6.1 @pgkit/client@0.6.1";
 
-/// Schemas of which only triggers and policies are the project's.
+/// Schemas in which only triggers and policies belong to the project.
 const MANAGED: [&str; 3] = ["auth", "realtime", "storage"];
 
-/// Schemas that are the platform's or an extension's altogether.
+/// Schemas that belong entirely to the platform or to an extension.
 const EXCLUDED: [&str; 24] = [
     "_analytics",
     "_realtime",
@@ -55,13 +57,13 @@ const EXCLUDED: [&str; 24] = [
 
 #[derive(Args)]
 pub struct DiffArgs {
-    /// Name of a new migration that gets the difference [default: standard output]
+    /// Write the difference to a new migration of this name [default: standard output]
     #[arg(short, long, value_name = "NAME")]
     file: Option<String>,
-    /// Schemas to compare [default: all, of auth, storage and realtime only triggers and policies]
+    /// Schemas to compare [default: all; in auth, storage and realtime only triggers and policies]
     #[arg(short, long, value_delimiter = ',')]
     schema: Vec<String>,
-    /// Accepted for scripts: there is no other
+    /// Accepted for scripts: it is the only engine
     #[arg(long)]
     use_migra: bool,
     #[command(flatten)]
@@ -70,15 +72,27 @@ pub struct DiffArgs {
 
 pub fn diff(args: &DiffArgs) -> anyhow::Result<()> {
     let project = open()?;
-    let program = Program::find(&project)?;
     let difference = block_on(async {
-        let target = args.target.open().await?;
-        target.require_schemas(&args.schema).await?;
-        say("Creating shadow database...");
-        let shadow = Copy::start(&project).await?;
-        say("Diffing schemas...");
-        let difference = program.compare(&project, &shadow.database_url(), &target.url, &args.schema);
-        shadow.end().await?;
+        let declared = if args.target.is_local() { project.declared_schemas()? } else { Vec::new() };
+        if declared.is_empty() {
+            let target = args.target.reach(Some(&project)).await?;
+            target.require_schemas(&args.schema).await?;
+            return between(&project, &target.url, &args.schema).await;
+        }
+        // Fails early if the program is missing.
+        Program::find(&project)?;
+        let copy = Copy::start(&project.without_migrations()?).await?;
+        let difference = async {
+            say("Creating local database from declarative schemas:");
+            declared.iter().for_each(|(name, _)| say(&format!(" • {name}")));
+            let url = copy.database_url();
+            migrate::project::globals(&url, &declared).await?;
+            let client = super::target::connect(&url).await?;
+            super::target::require_schemas(&client, &args.schema).await?;
+            between(&project, &url, &args.schema).await
+        }
+        .await;
+        copy.end().await?;
         difference
     })?;
     if difference.trim().is_empty() {
@@ -99,17 +113,28 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<()> {
     print_all(&format!("Created new migration at {}\n", shown.display()))
 }
 
-/// Whether a line of a difference takes something away.
+/// The SQL that turns the result of the project's migrations into the database at `target`.
+pub async fn between(project: &Project, target: &str, schemas: &[String]) -> anyhow::Result<String> {
+    let program = Program::find(project)?;
+    say("Creating shadow database...");
+    let shadow = Copy::start(project).await?;
+    say("Diffing schemas...");
+    let difference = program.compare(project, &shadow.database_url(), target, schemas);
+    shadow.end().await?;
+    difference
+}
+
+/// Whether a line of the diff drops something.
 fn is_drop(line: &str) -> bool {
     let line = line.trim_start().to_lowercase();
     line.starts_with("drop ") || (line.starts_with("alter table ") && line.contains(" drop "))
 }
 
-/// What runs the comparison.
+/// The program that compares.
 struct Program {
     runtime: PathBuf,
     arguments: &'static [&'static str],
-    /// A file beside whose `node_modules` the packages are.
+    /// A file beside the `node_modules` that hold the packages.
     packages: PathBuf,
 }
 
@@ -171,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_take_something_away_are_known() {
+    fn destructive_lines_are_recognized() {
         for (line, is) in [
             ("drop view if exists \"public\".\"v\";", true),
             ("alter table \"public\".\"t\" drop column \"c\";", true),

@@ -1,14 +1,14 @@
-//! What becomes of `pg_dump`'s statements so that a project's database can run them: what the platform makes by itself is
-//! left out, what may be there already is made conditional. Rules: supabase/cli `pkg/migration/scripts`.
+//! Rewrites `pg_dump`'s statements so that a project's database can run them: drops what the platform creates itself, and makes
+//! conditional what may exist already. Rules: supabase/cli `pkg/migration/scripts`.
 
 use super::{ADMIN, RESERVED_ROLES};
 use crate::migrate::{Statement, split_statements};
 
-/// Settings of reserved roles that everybody may change.
+/// Settings of reserved roles that projects may change.
 const FREE_SETTINGS: [&str; 5] =
     ["pgaudit.*", "pgrst.*", "session_replication_role", "statement_timeout", "track_io_timing"];
 
-/// Beginnings of statements, and what they become.
+/// Beginnings of statements, and their replacements.
 const CONDITIONAL: [(&str, &str); 6] = [
     ("CREATE SCHEMA \"", "CREATE SCHEMA IF NOT EXISTS \""),
     ("CREATE TABLE \"", "CREATE TABLE IF NOT EXISTS \""),
@@ -18,7 +18,7 @@ const CONDITIONAL: [(&str, &str); 6] = [
     ("CREATE TRIGGER \"", "CREATE OR REPLACE TRIGGER \""),
 ];
 
-/// Beginnings of statements that only the platform's administrator may run, or that older servers do not know.
+/// Beginnings of statements that need the platform's administrator, or that older servers do not know.
 const LEFT_OUT: [&str; 10] = [
     "ALTER DEFAULT PRIVILEGES FOR ROLE \"supabase_admin\"",
     "ALTER EVENT TRIGGER ",
@@ -32,10 +32,10 @@ const LEFT_OUT: [&str; 10] = [
     "SET transaction_timeout = 0",
 ];
 
-/// Extensions that bring a schema of their own.
+/// Extensions that create a schema of their own.
 const WITH_OWN_SCHEMA: [&str; 3] = ["pg_tle", "pgsodium", "pgmq"];
 
-/// The schema dump, without the objects of schemas that `is_excluded` knows.
+/// The schema dump without the objects in schemas for which `is_excluded` is true.
 pub fn schema(dump: &str, has_comments: bool, is_excluded: impl Fn(&str) -> bool) -> String {
     render(&split_statements(dump), has_comments, |text| {
         if LEFT_OUT.iter().any(|start| text.starts_with(start)) || text.ends_with(&format!(" OWNER TO \"{ADMIN}\"")) {
@@ -45,7 +45,7 @@ pub fn schema(dump: &str, has_comments: bool, is_excluded: impl Fn(&str) -> bool
             return None;
         }
         if text.starts_with("GRANT ") || text.starts_with("REVOKE ") {
-            // Whoever restores it is postgres and grants itself nothing; the platform makes the schema of functions.
+            // The restoring role is postgres, which needs no grants to itself. The platform creates the schema of functions.
             let is_the_platforms =
                 text.contains(" ON SCHEMA \"functions\" ") || text.ends_with(" TO \"postgres\" WITH GRANT OPTION");
             if is_the_platforms || grants_on(text).is_some_and(&is_excluded) {
@@ -65,7 +65,7 @@ pub fn schema(dump: &str, has_comments: bool, is_excluded: impl Fn(&str) -> bool
     })
 }
 
-/// The roles that the project has made, and the settings of all that it may change.
+/// The project's own roles, and the settings that it may change on any role.
 pub fn roles(dump: &str, has_comments: bool) -> String {
     let mut dump = render(&split_statements(dump), has_comments, |text| {
         let name = |start: &str| text.strip_prefix(start).and_then(|rest| rest.split('"').next());
@@ -76,7 +76,7 @@ pub fn roles(dump: &str, has_comments: bool) -> String {
             if is_reserved(role) && !setting(text).is_some_and(is_free) {
                 return None;
             }
-            // Only a superuser may say them, even in the negative.
+            // Only a superuser may use these words, even negated.
             return Some(text.replace(" NOSUPERUSER", "").replace(" NOREPLICATION", ""));
         }
         if text.starts_with("GRANT ") {
@@ -116,7 +116,7 @@ fn render(statements: &[Statement<'_>], has_comments: bool, rewrite: impl Fn(&st
     text
 }
 
-/// Whether a role is the platform's or an extension's.
+/// Whether a role belongs to the platform or to an extension.
 pub fn is_reserved(role: &str) -> bool {
     RESERVED_ROLES.iter().any(|reserved| match reserved.strip_suffix('*') {
         Some(start) => role.starts_with(start),
@@ -124,12 +124,12 @@ pub fn is_reserved(role: &str) -> bool {
     })
 }
 
-/// `ALTER ROLE "x" SET "setting" TO 'value'` → `setting`, also `IN DATABASE`.
+/// `ALTER ROLE "x" SET "setting" TO 'value'` → `setting`, also with `IN DATABASE`.
 fn setting(text: &str) -> Option<&str> {
     text.split_once(" SET \"")?.1.split('"').next()
 }
 
-/// Whether a setting of a reserved role may be a project's.
+/// Whether a project may change this setting of a reserved role.
 pub fn is_free(setting: &str) -> bool {
     FREE_SETTINGS.iter().any(|free| match free.strip_suffix('*') {
         Some(start) => setting.starts_with(start),
@@ -137,7 +137,7 @@ pub fn is_free(setting: &str) -> bool {
     })
 }
 
-/// The schema on which, or on whose object, privileges are given.
+/// The schema that a `GRANT` applies to, directly or through its object.
 fn grants_on(text: &str) -> Option<&str> {
     let object = text.split_once(" ON ")?.1;
     object.split('"').nth(1)
@@ -190,7 +190,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE "supabase_admin" IN SCHEMA "public" GRANT ALL 
 "#;
 
     #[test]
-    fn a_schema_dump_keeps_what_is_the_projects() {
+    fn a_schema_dump_keeps_the_projects_objects() {
         let expected = r#"SET client_encoding = 'UTF8';
 
 CREATE SCHEMA IF NOT EXISTS "app";
@@ -229,7 +229,7 @@ GRANT ALL ON TABLE "app"."t" TO "extensions";
     }
 
     #[test]
-    fn a_dump_of_roles_leaves_the_platforms_alone() {
+    fn a_roles_dump_omits_the_platforms_roles() {
         let dump = r#"SET default_transaction_read_only = off;
 CREATE ROLE "anon";
 ALTER ROLE "anon" WITH NOSUPERUSER INHERIT NOCREATEROLE;

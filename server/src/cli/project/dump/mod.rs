@@ -1,6 +1,6 @@
-//! `db dump`: schema, data or roles of a project's database as SQL that a fresh one runs.
+//! `db dump`: schema, data or roles of a project's database as SQL that runs on a fresh one.
 //!
-//! `pg_dump` does the work ([`Programs`]); [`filter`] takes out what the platform makes by itself. Reference: supabase/cli
+//! `pg_dump` does the work ([`Programs`]); [`filter`] removes what the platform creates itself. Reference: supabase/cli
 //! `pkg/migration/dump.go`.
 
 mod filter;
@@ -20,10 +20,10 @@ use super::say;
 use super::target::TargetArgs;
 use crate::cli::database::block_on;
 
-/// Who owns the platform.
+/// The owner of the platform.
 const ADMIN: &str = "supabase_admin";
 
-/// Schemas of the platform and of extensions, which a schema dump leaves out; `*` stands for anything.
+/// Schemas of the platform and of extensions, which a schema dump leaves out; `*` is a wildcard.
 pub const PLATFORM_SCHEMAS: [&str; 30] = [
     "information_schema",
     "pg_*",
@@ -57,14 +57,17 @@ pub const PLATFORM_SCHEMAS: [&str; 30] = [
     "vault",
 ];
 
-/// Of those, the ones whose rows are the project's: accounts, files, jobs, requests, queues, webhooks.
+/// Of these, the schemas with rows of the project: accounts, files, jobs, requests, queues, webhooks.
 const PLATFORM_SCHEMAS_WITH_DATA: [&str; 6] = ["auth", "storage", "cron", "net", "pgmq", "supabase_functions"];
+
+/// Schemas of the platform whose tables may have policies and triggers of the project.
+const ATTACHED_SCHEMAS: [&str; 5] = ["auth", "storage", "realtime", "cron", "net"];
 
 /// Tables in which the platform keeps its own history.
 pub const PLATFORM_TABLES: [&str; 3] =
     ["auth.schema_migrations", "storage.migrations", "supabase_functions.migrations"];
 
-/// Roles that every project's database has, or that an extension makes.
+/// Roles that every project's database has, or that an extension creates.
 const RESERVED_ROLES: [&str; 14] = [
     "anon",
     "authenticated",
@@ -84,25 +87,25 @@ const RESERVED_ROLES: [&str; 14] = [
 
 #[derive(Args)]
 pub struct DumpArgs {
-    /// Rows only, those of accounts, files and jobs among them
+    /// Only rows, including those of accounts, files and jobs
     #[arg(long, conflicts_with_all = ["role_only", "keep_comments"])]
     data_only: bool,
-    /// With --data-only, COPY in place of INSERT: faster, for psql alone
+    /// With --data-only, use COPY instead of INSERT: faster, but only for psql
     #[arg(long, requires = "data_only")]
     use_copy: bool,
     /// With --data-only, tables to leave out
     #[arg(short = 'x', long, value_name = "SCHEMA.TABLE", value_delimiter = ',', requires = "data_only")]
     exclude: Vec<String>,
-    /// Roles only, without passwords
+    /// Only roles, without passwords
     #[arg(long, conflicts_with = "schema")]
     role_only: bool,
-    /// Schemas to include [default: all but those of the platform]
+    /// Schemas to include [default: all except the platform's]
     #[arg(short, long, value_delimiter = ',')]
     schema: Vec<String>,
     /// Where to write it [default: standard output]
     #[arg(short, long)]
     file: Option<PathBuf>,
-    /// Keep pg_dump's comments, and what is left out as comments
+    /// Keep pg_dump's comments, and keep omitted statements as comments
     #[arg(long)]
     keep_comments: bool,
     /// Print the command that would run
@@ -133,7 +136,7 @@ pub fn dump(args: &DumpArgs) -> anyhow::Result<()> {
     }
     say(&format!("Dumping {what} from {place} database..."));
     let Some(file) = &args.file else { return write_to(args, command, &mut std::io::stdout().lock()) };
-    // A dump that fails half way leaves what was there.
+    // A dump that fails in the middle keeps the existing file.
     let partial = file.with_extension("partial");
     let mut out = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
     if let Err(error) = write_to(args, command, &mut out) {
@@ -153,12 +156,15 @@ pub fn is_platform(schema: &str) -> bool {
     })
 }
 
-/// The schema of a project as `db dump` writes it, and `pg_dump`'s own with the platform's.
+/// The schema of a project as `db dump` writes it, and `pg_dump`'s complete output.
 pub fn schemas(url: &str, major: u32) -> anyhow::Result<(String, String)> {
     let programs = Programs::for_dump(url, major)?;
     let projects = filter::schema(&output(schema_command(&programs, &[]))?, false, is_platform);
     let mut whole = programs.command("pg_dump");
     whole.args(["--schema-only", "--quote-all-identifiers", "--no-owner", "--no-privileges"]);
+    // The other schemas contain no objects of the project, and in hosted projects the owner may not read all of them.
+    let closed = PLATFORM_SCHEMAS.iter().filter(|schema| !ATTACHED_SCHEMAS.contains(schema));
+    whole.args(closed.map(|schema| format!("--exclude-schema={schema}")));
     Ok((projects, output(whole)?))
 }
 
@@ -200,7 +206,7 @@ fn roles_command(programs: &Programs) -> Command {
     command
 }
 
-/// A name as `pg_dump` takes it: exactly this one, unless there is a `*` in it.
+/// A name as a pattern for `pg_dump`: exactly this one, unless it contains `*`.
 fn pattern(name: &str) -> String {
     if name.contains(['*', '?']) {
         return name.to_owned();
@@ -220,16 +226,16 @@ fn write_to(args: &DumpArgs, command: Command, out: &mut dyn Write) -> anyhow::R
     done(out.write_all(written.as_bytes()))
 }
 
-/// Rows as they come, however many: only the lines for `psql` alone, the first and the last, are not passed on.
+/// Streams rows. Only the first and last lines, which only `psql` understands, are left out.
 fn write_data(mut command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut child = spawn(&mut command)?;
     let mut lines = BufReader::new(child.stdout.take().context("pg_dump has no output")?);
-    // No trigger runs on rows that have been through it.
+    // Triggers must not run again on these rows.
     let mut written = out.write_all(b"SET session_replication_role = replica;\n\n");
     let mut line = Vec::new();
     let mut key: Option<Vec<u8>> = None;
     while written.is_ok() && lines.read_until(b'\n', &mut line)? > 0 {
-        // The key is random, so no row has such a line.
+        // The key is random, so no row contains such a line.
         let is_lock = match &key {
             None => line.strip_prefix(b"\\restrict ").inspect(|rest| key = Some(rest.to_vec())).is_some(),
             Some(key) => line.strip_prefix(b"\\unrestrict ").is_some_and(|rest| rest == key),
@@ -240,12 +246,12 @@ fn write_data(mut command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         line.clear();
     }
     drop(lines);
-    // Whoever read it may have seen enough.
+    // The reader may have closed the pipe.
     done(written.and_then(|()| out.write_all(b"RESET ALL;\n")))?;
     ended(&command, child.wait()?)
 }
 
-/// A reader that has seen enough (`| head`) is no error.
+/// A reader that closes the pipe early (`| head`) is no error.
 fn done(written: std::io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -273,7 +279,7 @@ fn ended(command: &Command, status: std::process::ExitStatus) -> anyhow::Result<
     Ok(())
 }
 
-/// For a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:@".contains(c);
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }

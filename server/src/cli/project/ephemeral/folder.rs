@@ -1,4 +1,4 @@
-//! The folders of copies, below the machine's folder for temporary files. Each is held by a lock as long as anybody uses it.
+//! The folders of temporary copies, below the system's temporary folder. Each is locked as long as it is in use.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -12,13 +12,14 @@ use crate::embedded_pg;
 
 const PREFIX: &str = "ferrobase-test-";
 const LOCK: &str = "use.lock";
-/// A folder without a lock is one that somebody is making, unless it is older.
+/// A folder without a lock is being created, unless it is older than this.
 const BEING_MADE: Duration = Duration::from_secs(3600);
 
-/// In the environment of what is run on a copy: names its folder, so that what outlives a killed run is found.
+/// Environment variable with the copy's folder, set for everything that runs on the copy. It identifies processes that outlive a
+/// killed run.
 pub const MARK: &str = "FERROBASE_TEST_FOLDER";
 
-/// A folder in use; letting go of it does not remove it.
+/// A folder in use. Dropping this does not remove the folder.
 pub struct Folder {
     pub path: PathBuf,
     _use: File,
@@ -29,7 +30,7 @@ impl Folder {
         let parent = std::env::temp_dir();
         loop {
             let path = parent.join(format!("{PREFIX}{:08x}", rand::random::<u32>()));
-            // PostgreSQL may run as another user, who has to pass through.
+            // PostgreSQL may run as another user, who has to be able to enter.
             match std::fs::DirBuilder::new().mode(0o711).create(&path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
@@ -41,7 +42,7 @@ impl Folder {
         }
     }
 
-    /// Uses a folder together with whoever made it; `None` if it is being removed.
+    /// Shares a folder with the process that created it; `None` if it is being removed.
     pub fn hold(path: &Path) -> anyhow::Result<Option<Self>> {
         let lock = path.join(LOCK);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&lock);
@@ -53,7 +54,7 @@ impl Folder {
         }
     }
 
-    /// Lets go, and removes the folder with what still runs in it unless somebody else uses it.
+    /// Releases the folder, and removes it with all processes in it unless it is still in use.
     pub async fn remove(self) -> anyhow::Result<()> {
         let path = self.path.clone();
         drop(self);
@@ -61,7 +62,7 @@ impl Folder {
     }
 }
 
-/// Removes the folders of runs that were killed.
+/// Removes the folders of killed runs.
 pub async fn sweep() {
     let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
     let us = rustix::process::geteuid().as_raw();
@@ -82,7 +83,7 @@ pub async fn sweep() {
 async fn remove_unused(path: &Path) -> anyhow::Result<()> {
     let lock = path.join(LOCK);
     let Ok(file) = File::options().read(true).write(true).create(true).truncate(false).open(&lock) else {
-        // Gone already.
+        // Removed already.
         return Ok(());
     };
     if file.try_lock().is_err() {
@@ -98,14 +99,14 @@ async fn remove_unused(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Ends the processes that were started on the copy in `folder` and that nobody waits for any more.
+/// Ends the leftover processes that were started on the copy in `folder`.
 pub async fn end_marked(folder: &Path) {
     use rustix::process::{Signal, kill_process};
-    for (signal, patience) in [(Signal::TERM, 60_u32), (Signal::KILL, 20)] {
+    for (signal, attempts) in [(Signal::TERM, 60_u32), (Signal::KILL, 20)] {
         for pid in marked(folder) {
             let _ = kill_process(pid, signal);
         }
-        for _ in 0..patience {
+        for _ in 0..attempts {
             if marked(folder).is_empty() {
                 return;
             }

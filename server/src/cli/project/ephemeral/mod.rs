@@ -1,8 +1,8 @@
-//! A copy of a project that nobody keeps: on free ports, in a temporary folder, made from a template.
+//! A temporary copy of a project: on free ports, in a temporary folder, made from a template.
 //!
-//! [`Copy::start`] has the template copied into a new folder and starts the server of the copy ([`server`]) with a pipe as its
-//! standard input. However the starting process ends, the pipe ends with it, and the server then removes everything. If both are
-//! killed, the next start does ([`folder::sweep`]).
+//! [`Copy::start`] has the template copied into a new folder and starts the copy's server ([`server`]) with a pipe as its
+//! standard input. However the starting process ends, the pipe closes, and the server then removes everything. If both are
+//! killed, the next start cleans up ([`folder::sweep`]).
 
 mod folder;
 mod reset;
@@ -20,13 +20,12 @@ use anyhow::Context;
 
 use super::running::Place;
 use super::serve::PROGRESS_FILE;
-use super::source;
+use super::settings;
 use super::start::follow;
-use crate::app::Settings;
 use crate::cli::database::block_on;
 use crate::cli::stop::Stop;
 use crate::gateway::ApiKeys;
-use crate::project::{Elsewhere, Format, Project, Status};
+use crate::project::{CopyTarget, Format, Project, Status};
 use folder::Folder;
 pub use folder::MARK;
 
@@ -38,15 +37,15 @@ pub struct Copy {
     keys: ApiKeys,
 }
 
-/// As `--copy-in` asks for it.
+/// Serves a copy, as `--copy-in` requests.
 pub fn serve(project: &Project, folder: &Path, is_template: bool) -> anyhow::Result<()> {
     server::run(project, folder, is_template)
 }
 
-/// `start --ephemeral`: serves until a signal comes or, if asked for, until standard input ends.
+/// `start --ephemeral`: serves until a signal arrives or, on request, until standard input closes.
 pub fn start(project: &Project, output: Format, until_eof: bool) -> anyhow::Result<()> {
     block_on(async {
-        // Until then a signal ends this process at once, and the pipe ends with it.
+        // Until then a signal ends this process at once, which closes the pipe.
         let mut copy = Copy::start(project).await?;
         let stop = Stop::watch_with(async move {
             if !until_eof {
@@ -82,10 +81,10 @@ impl Copy {
             let mut server = server_of(project, &folder, false)?;
             let ports = follow(&mut server, &Place::at(&folder.path))?;
             let ports: Vec<u16> = ports.split(' ').filter_map(|port| port.parse().ok()).collect();
-            let [api, db, inbox] = ports[..] else { anyhow::bail!("the server has not told its ports") };
+            let [api, db, inbox, smtp] = ports[..] else { anyhow::bail!("the server has not told its ports") };
             let data_dir = folder.path.clone();
-            let project = project.served_at(Elsewhere { data_dir, api, db, inbox });
-            let keys = ApiKeys::from_config(&Settings::read(&mut source(&project)?)?.server);
+            let project = project.served_at(CopyTarget { data_dir, api, db, inbox, smtp });
+            let keys = ApiKeys::from_config(&settings(&project)?.1.server);
             Ok((server, project, keys))
         }
         .await;
@@ -106,8 +105,8 @@ impl Copy {
         format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", self.project.db_port())
     }
 
-    /// What a command finds in its environment. Bundlers hand names with these prefixes to browsers, so the keys that pass
-    /// every policy go without.
+    /// Environment variables for a command. Bundlers expose names with these prefixes to browsers, so the secret keys do not get
+    /// them.
     pub fn environment(&self) -> Vec<(String, String)> {
         const PREFIXES: [&str; 4] = ["VITE_", "NEXT_PUBLIC_", "PUBLIC_", "EXPO_PUBLIC_"];
         let project = &self.project;
@@ -130,11 +129,14 @@ impl Copy {
             .iter()
             .flat_map(|prefix| public.iter().map(move |(name, value)| (format!("{prefix}{name}"), value.clone())));
         let mut all: Vec<(String, String)> = prefixed.collect();
+        if let Some(port) = project.smtp_port() {
+            all.push(("MAILPIT_SMTP_PORT".to_owned(), port.to_string()));
+        }
         all.extend(public.iter().chain(&private).map(|(name, value)| ((*name).to_owned(), value.clone())));
         all
     }
 
-    /// Waits for what should not happen: that the server ends by itself.
+    /// Resolves if the server ends unexpectedly.
     pub async fn ended(&mut self) -> anyhow::Error {
         loop {
             match self.server.try_wait() {
@@ -145,7 +147,7 @@ impl Copy {
         }
     }
 
-    /// Ends the server, which removes the copy; if it was killed, that is done here.
+    /// Ends the server, which removes the copy. If the server was killed, removes it here.
     pub async fn end(mut self) -> anyhow::Result<()> {
         if let Some(mut pipe) = self.server.stdin.take() {
             let _ = writeln!(pipe, "{}", server::DONE);
@@ -157,7 +159,7 @@ impl Copy {
     }
 }
 
-/// The process that serves the copy in `folder`, or makes a template there.
+/// Starts the process that serves the copy in `folder`, or that makes a template there.
 fn server_of(project: &Project, folder: &Folder, is_template: bool) -> anyhow::Result<Child> {
     let place = Place::at(&folder.path);
     let log = place.create_log()?;
@@ -170,11 +172,12 @@ fn server_of(project: &Project, folder: &Folder, is_template: bool) -> anyhow::R
     command
         .current_dir(&project.root)
         .env(PROGRESS_FILE, place.progress())
+        .envs(project.overrides())
         .env_remove(MARK)
         .stdin(Stdio::piped())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // Ctrl-C in this terminal is not meant for it.
+        // A separate process group, so that Ctrl-C in this terminal does not reach it.
         .process_group(0);
     command.spawn().context("the server cannot be started")
 }

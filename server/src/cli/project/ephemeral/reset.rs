@@ -1,4 +1,4 @@
-//! Back to the seed: what a fresh start would find, without one.
+//! Resets a copy to its seed state, without a restart.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::db::replaced;
 use crate::embedded_pg;
 use crate::rest::live::Loaded;
 
-/// The files of buckets; beside them those that the copy began with, and a copy of these to be used next.
+/// The files of buckets. Beside them are the original files, and a copy of those for the next reset.
 const FILES: &str = "storage";
 const SEED_FILES: &str = "storage.seed";
 const NEXT_FILES: &str = "storage.next";
 const FORMER_FILES: &str = "storage.former";
 
-/// What a reset needs. Made before anybody uses the copy.
+/// What a reset needs. Created before the copy is used.
 pub struct Seed {
     database: embedded_pg::Seed,
     files: Files,
-    /// Of the schema, if it could be loaded at the start.
+    /// The schema as loaded at startup, if that succeeded.
     loaded: Option<Loaded>,
-    /// What the next reset finds prepared.
+    /// The running preparation of the next reset.
     preparing: Mutex<Option<JoinHandle<anyhow::Result<()>>>>,
 }
 
@@ -46,10 +46,10 @@ impl Seed {
         }));
     }
 
-    /// Database, roles, files, and what the server remembers of them. Nobody uses the APIs meanwhile.
+    /// Resets database, roles, files and the server's caches. The APIs must be idle.
     pub async fn restore(self: &Arc<Self>, app: &App) -> anyhow::Result<()> {
         if let Some(preparing) = self.preparing.lock().await.take() {
-            // What is missing is made now.
+            // Anything not prepared yet is made now.
             if let Err(error) = preparing.await.map_err(anyhow::Error::from).flatten() {
                 tracing::warn!(error = format!("{error:#}"), "a reset could not be prepared");
             }
@@ -68,19 +68,19 @@ impl Seed {
         };
         let ((), renewed) = futures_util::join!(schema, app.realtime.renew());
         self.prepare().await;
-        // The database is another in any case: what is remembered was renewed before anything is said to have failed.
+        // The database has been replaced, so the caches are renewed before a failure of the files is returned.
         files?;
         Ok(renewed?)
     }
 }
 
-/// Copies and moves take their time: not on a thread that serves requests.
+/// Copies and moves files on a blocking thread.
 async fn in_files(files: &Files, work: fn(&Files) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let files = files.clone();
     tokio::task::spawn_blocking(move || work(&files)).await?
 }
 
-/// The folders of the files, in the copy's folder.
+/// The folders of files within the copy's folder.
 #[derive(Clone)]
 struct Files(PathBuf);
 

@@ -1,4 +1,4 @@
-//! The server of a copy: a process of its own, which ends, and removes the copy, once the process that started it has.
+//! The server of a copy: a separate process that ends and removes the copy once the process that started it has ended.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,23 +8,23 @@ use anyhow::Context;
 
 use super::folder::{Folder, end_marked};
 use super::reset::Seed;
-use crate::app::{App, Settings};
+use crate::app::App;
 use crate::cli::project::running::{FAILED, Place, READY};
 use crate::cli::project::serve::{Extent, Progress, fill_buckets, prepare};
-use crate::cli::project::source;
-use crate::cli::serve::{Database, Listeners, Started, raise_descriptors, serve};
+use crate::cli::project::settings;
+use crate::cli::serve::{Database, Listeners, Ports, Started, raise_descriptors, serve};
 use crate::cli::stop::Stop;
 use crate::config::Reader;
 use crate::embedded_pg::{self, EmbeddedError};
 use crate::gateway::{ApiKeys, Reset};
 use crate::migrate::{self, GivenUrls};
-use crate::project::{Elsewhere, Project};
+use crate::project::{CopyTarget, Project};
 use crate::telemetry;
 
-/// What the starting process writes into the pipe before it lets go of it in order.
+/// Written to the pipe by the starting process before it closes it in order.
 pub const DONE: &str = "done";
 
-/// Settings of PostgreSQL for data that nobody keeps.
+/// PostgreSQL settings for data that may be lost.
 const THROW_AWAY: [(&str, &str); 7] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
@@ -32,14 +32,14 @@ const THROW_AWAY: [(&str, &str); 7] = [
     ("wal_recycle", "off"),
     ("min_wal_size", "32MB"),
     ("max_wal_size", "256MB"),
-    // Several copies run beside each other.
+    // Several copies run at the same time.
     ("shared_buffers", "64MB"),
 ];
 
-/// How often another port of PostgreSQL is tried, where somebody else was faster.
+/// How many ports are tried for PostgreSQL, since another process may take one first.
 const PORTS: usize = 5;
 
-/// Serves the copy in `folder` until standard input ends, or makes the template there and ends.
+/// Serves the copy in `folder` until standard input closes, or makes a template there.
 pub fn run(project: &Project, folder: &Path, is_template: bool) -> anyhow::Result<()> {
     let folder = Folder::hold(folder)?.context("the folder of this copy is being removed")?;
     let _taken = Place::at(&folder.path).take()?;
@@ -63,7 +63,7 @@ pub fn run(project: &Project, folder: &Path, is_template: bool) -> anyhow::Resul
         if *is_left_alone.borrow() && !is_template {
             end_marked(&folder.path).await;
         }
-        // A template that is complete is taken from there.
+        // A complete template is moved away by the caller.
         if !matches!(outcome, Ok(Ended::Complete)) {
             folder.remove().await?;
         }
@@ -85,16 +85,15 @@ async fn serve_copy(
     stop: &Stop,
 ) -> anyhow::Result<Ended> {
     let listeners = Listeners::anywhere()?;
-    let (api, inbox) = listeners.ports()?;
+    let Ports { api, inbox, smtp } = listeners.ports()?;
     let mut tries = 0;
     let (project, source, settings, database) = loop {
         tries += 1;
         let db = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let project = project.served_at(Elsewhere { data_dir: folder.to_owned(), api, db, inbox });
-        let mut source = source(&project)?;
-        let mut settings = Settings::read(&mut source)?;
+        let project = project.served_at(CopyTarget { data_dir: folder.to_owned(), api, db, inbox, smtp });
+        let (source, mut settings) = settings(&project)?;
         if let Some(edge) = &mut settings.edge {
-            // What Deno has fetched is good for every copy.
+            // Deno's cache is shared by all copies.
             edge.deno_dir = project.own_dir().join("functions/deno");
         }
         let mut own = project.db_settings();
@@ -158,7 +157,8 @@ async fn serve_copy(
                 if let Some(seed) = &seed {
                     seed.prepare().await;
                 }
-                progress.tell(&format!("{READY} {} {} {}", project.api_port(), project.db_port(), project.inbox_port()));
+                let db = project.db_port();
+                progress.tell(&format!("{READY} {} {db} {inbox} {smtp}", project.api_port()));
             }
         };
         let started = Started { app, listeners };
@@ -180,10 +180,10 @@ async fn serve_copy(
     outcome
 }
 
-/// How serving ended.
+/// Why serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Stopped,
-    /// The template is there.
+    /// The template is complete.
     Complete,
 }

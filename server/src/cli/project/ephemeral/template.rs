@@ -1,5 +1,5 @@
-//! What copies are made of: a stopped cluster and the files of buckets, kept in the project's data folder under a hash of
-//! everything that went into them.
+//! The template of copies: a stopped cluster and the files of buckets, kept in the project's data folder under a hash of all
+//! their inputs.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -16,15 +16,15 @@ use crate::cli::project::start::follow;
 use crate::cli::project::{PASSED, say};
 use crate::embedded_pg::{self, Binaries};
 use crate::migrate;
-use crate::project::{Elsewhere, Project};
+use crate::project::{CopyTarget, Project};
 
-/// How many are kept: those of a few branches.
+/// How many templates are kept, such as those of a few branches.
 const KEPT: usize = 3;
 
-/// What a template consists of.
+/// The parts of a template.
 const PARTS: [&str; 2] = ["db", "storage"];
 
-/// Copies the template into `target`; makes it first if there is none of this hash.
+/// Copies the template into `target`. Makes it first if there is none with this hash.
 pub async fn copy_into(project: &Project, target: &Path) -> anyhow::Result<()> {
     let kept = project.own_dir().join("templates");
     std::fs::create_dir_all(&kept).with_context(|| format!("cannot create {}", kept.display()))?;
@@ -36,7 +36,7 @@ pub async fn copy_into(project: &Project, target: &Path) -> anyhow::Result<()> {
             break;
         }
         lock.unlock()?;
-        // Others who need the same wait for it.
+        // Other processes that need the same template wait.
         lock.lock()?;
         if !is_complete(&template) {
             if template.exists() {
@@ -48,7 +48,7 @@ pub async fn copy_into(project: &Project, target: &Path) -> anyhow::Result<()> {
         }
         lock.unlock()?;
     }
-    // The oldest go first.
+    // The modification time decides which template is removed first.
     let _ = File::open(&template).and_then(|folder| folder.set_modified(SystemTime::now()));
     for part in PARTS {
         let from = template.join(part);
@@ -59,12 +59,12 @@ pub async fn copy_into(project: &Project, target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a cluster lies there: a cache of CI may have brought half of one.
+/// Whether it contains a cluster. A CI cache may have restored half of one.
 fn is_complete(template: &Path) -> bool {
     ["db/PG_VERSION", "db/global/pg_control"].iter().all(|file| template.join(file).is_file())
 }
 
-/// Starts the project once in a folder of its own and keeps what that comes to.
+/// Starts the project once in a folder of its own and keeps the resulting state.
 async fn make(project: &Project, template: &Path) -> anyhow::Result<()> {
     say("Preparing a template of this project; the next starts copy it...");
     let folder = Folder::make()?;
@@ -72,7 +72,7 @@ async fn make(project: &Project, template: &Path) -> anyhow::Result<()> {
         let mut server = server_of(project, &folder, true)?;
         let place = Place::at(&folder.path);
         let told = follow(&mut server, &place);
-        // With the pipe gone it ends if it has not.
+        // Closing the pipe ends the server if it still runs.
         drop(server.stdin.take());
         let status = server.wait()?;
         told?;
@@ -84,7 +84,7 @@ async fn make(project: &Project, template: &Path) -> anyhow::Result<()> {
         std::fs::create_dir(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
         for part in PARTS {
             let from = folder.path.join(part);
-            // Across file systems there is only copying.
+            // A rename fails across file systems; then copy.
             if from.exists() && std::fs::rename(&from, partial.join(part)).is_err() {
                 embedded_pg::copy_folder(&from, &partial.join(part))?;
             }
@@ -102,7 +102,7 @@ fn prune(kept: &Path, newest: &Path) {
     let mut others: Vec<(SystemTime, PathBuf)> = entries
         .flatten()
         .filter(|entry| entry.path() != newest && entry.path().is_dir())
-        // Nobody is making another: we hold the lock.
+        // Half-made templates are abandoned, since we hold the lock.
         .filter(|entry| {
             let is_partial = entry.path().extension().is_some_and(|extension| extension == "partial");
             if is_partial {
@@ -119,7 +119,7 @@ fn prune(kept: &Path, newest: &Path) {
     }
 }
 
-/// Of this program, its SQL, PostgreSQL, the configuration, and every file that a start loads.
+/// A hash of this program, its SQL, PostgreSQL, the configuration, and every file that is loaded at startup.
 fn hash(project: &Project) -> anyhow::Result<String> {
     let mut hash = Inputs(Sha256::new());
     hash.text("version", env!("CARGO_PKG_VERSION"));
@@ -141,7 +141,7 @@ fn hash(project: &Project) -> anyhow::Result<String> {
         }
     }
     hash.text("configuration", &project.configuration());
-    let elsewhere = Elsewhere { data_dir: PathBuf::new(), api: 0, db: 0, inbox: 0 };
+    let elsewhere = CopyTarget { data_dir: PathBuf::new(), api: 0, db: 0, inbox: 0, smtp: 0 };
     for (name, value) in project.served_at(elsewhere).settings()? {
         hash.text(&name, &value);
     }
@@ -171,7 +171,7 @@ fn hash(project: &Project) -> anyhow::Result<String> {
 struct Inputs(Sha256);
 
 impl Inputs {
-    /// With lengths: no two lists of inputs look alike.
+    /// Hashes the lengths too, so that no two lists of inputs hash alike.
     fn bytes(&mut self, name: &[u8], data: &[u8]) {
         for part in [name, data] {
             self.0.update((part.len() as u64).to_le_bytes());
@@ -183,11 +183,51 @@ impl Inputs {
         self.bytes(name.as_bytes(), text.as_bytes());
     }
 
-    /// A large file by its size and time: reading it would take as long as a start.
+    /// Hashes a large file's size and time, because reading it would take as long as a start.
     fn stamp(&mut self, path: &Path) -> anyhow::Result<()> {
         let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         let stamp = format!("{} {}.{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec());
         self.text(&path.display().to_string(), &stamp);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::project::Project;
+
+    #[test]
+    fn every_file_that_a_start_loads_belongs_to_the_hash() {
+        let config = "project_id = \"hashed\"\n[storage.buckets.avatars]\nobjects_path = \"./avatars\"\n";
+        let files = [
+            ("supabase/config.toml", config),
+            ("supabase/roles.sql", "create role reporter;"),
+            ("supabase/migrations/1_tasks.sql", "create table tasks ();"),
+            ("supabase/seed.sql", "select 1;"),
+            ("supabase/avatars/one.txt", "a picture"),
+        ];
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        for (path, text) in files {
+            write(path, text);
+        }
+        let load = || Project::load(folder.path(), std::collections::BTreeMap::new()).expect("a project");
+        let hash = || super::hash(&load()).expect("a hash");
+        let mut known = vec![hash()];
+        assert_eq!(hash(), known[0]);
+        let more = [("supabase/migrations/2_more.sql", "")];
+        for (path, text) in files.into_iter().chain(more) {
+            let addition = if path.ends_with(".toml") { "[api]\nmax_rows = 7\n" } else { "\n" };
+            write(path, &format!("{text}{addition}"));
+            let changed = hash();
+            assert!(!known.contains(&changed), "{path}");
+            known.push(changed);
+        }
+        write("supabase/functions/hello/index.ts", "// served from the project's folder");
+        assert_eq!(known.last(), Some(&hash()), "functions are not copied");
     }
 }

@@ -1,4 +1,4 @@
--- Takes away what a project has made in its database, so that an import finds what the first one found. Roles stay.
+-- Removes everything that a project has created in its database, so that a repeated import starts as the first did. Roles stay.
 do $$
 declare
   item record;
@@ -34,7 +34,7 @@ begin
   loop
     execute format('drop schema %I cascade', item.nspname);
   end loop;
-  -- The platform's schemas for projects keep their owner, rights and default privileges. What an extension owns goes with the extension.
+  -- The platform's schemas keep their owner, privileges and default privileges. Objects of an extension go with the extension.
   loop
     select case
         when c.relkind = 'S' then format('drop sequence %s cascade', c.oid::regclass)
@@ -73,7 +73,7 @@ begin
     exit when not found;
     execute item.statement;
   end loop;
-  -- Accounts and files; the platform's own history stays.
+  -- Accounts and files. The platform's own migration history stays.
   for item in
     select n.nspname, string_agg(c.oid::regclass::text, ', ') as tables
     from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace

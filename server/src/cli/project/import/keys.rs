@@ -1,4 +1,4 @@
-//! The JWT secret and the signing keys of an imported project, so that tokens of before are accepted. No dump holds them.
+//! The JWT secret and signing keys of an imported project, which keep its existing tokens valid. Dumps do not contain them.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,10 +10,10 @@ use super::source::read_text;
 use crate::cli::project::{find, say};
 use crate::project::Project;
 
-/// Shortest secret that the server takes.
+/// The shortest secret that the server accepts.
 const SHORTEST_SECRET: usize = 16;
 
-/// What was given.
+/// The keys given on the command line.
 pub struct Keys {
     pub secret: Option<String>,
     /// A JSON array of private JWKs.
@@ -21,7 +21,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Errors: a secret or keys that no server could use.
+    /// Errors: a secret or keys that a server could not use.
     pub fn read(secret: Option<&str>, signing: Option<&Path>) -> anyhow::Result<Self> {
         let secret = secret.filter(|secret| !secret.is_empty()).map(str::to_owned);
         if let Some(secret) = &secret {
@@ -47,7 +47,7 @@ impl Keys {
         self.secret.is_none() && self.signing.is_none()
     }
 
-    /// Makes them the project's, in files that git leaves alone.
+    /// Stores them in the project, in files that git ignores.
     pub fn keep(&self, project: &Project) -> anyhow::Result<()> {
         let mut pairs = Vec::new();
         if let Some(secret) = &self.secret {
@@ -71,12 +71,12 @@ impl Keys {
         pairs.iter().for_each(|(name, value)| text.push_str(&format!("{name}='{value}'\n")));
         write_private(&path, &text)?;
         say(&format!("Wrote the project's keys to {}: keep it out of git.", path.display()));
-        // What the configuration cannot use is told now, and not at the next start.
+        // An invalid configuration is reported now and not at the next start.
         find()?.settings().map(drop).map_err(Into::into)
     }
 }
 
-/// Replaces a file by one that nobody else reads.
+/// Replaces a file by one that only its owner can read.
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let partial = path.with_extension("partial");
     let opened = std::fs::File::options().create(true).write(true).truncate(true).mode(0o600).open(&partial);

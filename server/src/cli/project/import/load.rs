@@ -1,4 +1,4 @@
-//! Runs a dump's statements on the database that it is brought into, in one transaction.
+//! Runs a dump's statements on the target database in one transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,48 +7,48 @@ use bytes::Bytes;
 use futures_util::SinkExt;
 use tokio_postgres::Client;
 
-use super::judge::{By, Fate, Keep, Rows, identifier, judge, one_line};
+use super::classify::{Action, By, Keep, Rows, classify, identifier, one_line};
 use super::stream::Stream;
 use super::words::{Qualified, list, qualified, words};
 use crate::migrate::split_statements;
 
-/// Settings of the whole import: names are qualified, bodies are checked when they are called, time does not count.
-const OUTSET: &str = "begin; set local search_path = ''; set local check_function_bodies = off; \
+/// Session settings of the import: names are qualified, function bodies are not checked, and there is no timeout.
+const SESSION_SETTINGS: &str = "begin; set local search_path = ''; set local check_function_bodies = off; \
     set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local client_min_messages = warning; \
     set local row_security = off; set local xmloption = content; set local standard_conforming_strings = on";
 
-/// The project's history of migrations, as the Supabase CLI makes it.
+/// The project's migration history, as the Supabase CLI creates it.
 const HISTORY: &str = "create schema if not exists supabase_migrations; \
     create table if not exists supabase_migrations.schema_migrations \
       (version text not null primary key, statements text[], name text)";
 
-/// How statements run: by the administrator with or without triggers and foreign keys, or by the owner.
+/// How statements run: as which role, and whether without triggers and foreign keys.
 type Acting = (By, bool);
 
 pub struct Loader {
     client: Client,
-    /// `None` where the administrator is the owner.
+    /// `None` if the administrator is the owner.
     owner: Option<String>,
     acting: Acting,
-    /// What a dump holds and did not come over.
+    /// Parts of the dump that were not imported.
     pub left_out: BTreeSet<String>,
-    /// A function of `auth` or `storage` whose owner the next statement tells.
+    /// A function of `auth` or `storage` whose owner the next statement sets.
     held: Option<(Qualified, String)>,
-    /// Columns that take a value, of tables of the platform.
+    /// Insertable columns of platform tables.
     columns: BTreeMap<(String, String), Vec<String>>,
     has_history: bool,
-    /// What sets sequences, and who runs it.
+    /// Statements that set sequences, and the role that runs them.
     sequences: Vec<(By, String)>,
     roles: BTreeSet<String>,
-    /// Memberships of the owner that are for the time of the import: statements that take them back.
+    /// Statements that revoke the memberships granted to the owner for the import.
     lent: Vec<String>,
     is_lent: bool,
 }
 
 impl Loader {
-    /// `admin` is connected as the platform's administrator, `owner` is who owns what a project makes.
+    /// `admin` is a connection of the platform's administrator; `owner` is the role that owns the project's objects.
     pub async fn begin(admin: Client, owner: &str) -> anyhow::Result<Self> {
-        admin.batch_execute(OUTSET).await?;
+        admin.batch_execute(SESSION_SETTINGS).await?;
         let is_one: bool = admin.query_one("select current_user = $1", &[&owner]).await?.get(0);
         Ok(Self {
             client: admin,
@@ -65,7 +65,7 @@ impl Loader {
         })
     }
 
-    /// Takes away what is there.
+    /// Removes what is in the database.
     pub async fn clear(&mut self) -> anyhow::Result<()> {
         self.client.batch_execute(include_str!("clear.sql")).await.context("the database cannot be emptied")
     }
@@ -89,13 +89,13 @@ impl Loader {
 
     async fn statement(&mut self, sql: &str, rows: Option<&mut Stream>) -> anyhow::Result<()> {
         let held = self.held.take();
-        match judge(sql) {
-            Fate::Skip => {}
-            Fate::LeaveOut(what) => {
+        match classify(sql) {
+            Action::Skip => {}
+            Action::LeaveOut(what) => {
                 self.left_out.insert(what);
             }
-            Fate::Hold(function) => self.held = Some((function, sql.to_owned())),
-            Fate::Owner { of, role } => {
+            Action::Hold(function) => self.held = Some((function, sql.to_owned())),
+            Action::Owner { of, role } => {
                 if let Some((function, create)) = held
                     && (&function.schema, &function.name) == (&of.schema, &of.name)
                     && (role == "postgres" || self.roles.contains(&role))
@@ -105,7 +105,7 @@ impl Loader {
                     self.lenient(&format!("{create}; {sql}"), &create).await?;
                 }
             }
-            Fate::CreateRole { name, sql } => {
+            Action::CreateRole { name, sql } => {
                 self.act(By::Admin, false).await?;
                 let there =
                     self.client.query_opt("select from pg_catalog.pg_roles where rolname = $1", &[&name]).await?;
@@ -114,8 +114,8 @@ impl Loader {
                 }
                 self.roles.insert(name);
             }
-            Fate::SetSequence { sql, by } => self.sequences.push((by, sql)),
-            Fate::Run { sql, by, is_lenient } => {
+            Action::SetSequence { sql, by } => self.sequences.push((by, sql)),
+            Action::Run { sql, by, is_lenient } => {
                 self.act(by, false).await?;
                 if is_lenient {
                     self.lenient(&sql, &sql).await?;
@@ -123,12 +123,12 @@ impl Loader {
                     self.client.batch_execute(&sql).await?;
                 }
             }
-            Fate::Rows(head) => self.rows(&head, sql, rows).await?,
+            Action::Rows(head) => self.rows(&head, sql, rows).await?,
         }
         Ok(())
     }
 
-    /// Runs what may fail; then it is told as `what`.
+    /// Runs a statement that may fail; a failure is reported as `what`.
     async fn lenient(&mut self, sql: &str, what: &str) -> anyhow::Result<()> {
         self.client.batch_execute("savepoint lenient").await?;
         match self.client.batch_execute(sql).await {
@@ -142,7 +142,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Becomes whoever runs the next statement. As a replica PostgreSQL fires no triggers and checks no foreign keys.
+    /// Switches to the role of the next statement. In replica mode PostgreSQL fires no triggers and checks no foreign keys.
     async fn act(&mut self, by: By, as_replica: bool) -> anyhow::Result<()> {
         if by == By::Owner && !self.is_lent {
             self.is_lent = true;
@@ -161,10 +161,10 @@ impl Loader {
         Ok(())
     }
 
-    /// Gives the owner the rights of the roles that own some of the project's objects.
+    /// Makes the owner a member of the roles that own some of the project's objects.
     async fn lend(&mut self) -> anyhow::Result<()> {
         let Some(owner) = self.owner.clone() else { return Ok(()) };
-        // Before 16, whoever made a role had no need of it.
+        // Before version 16, the creator of a role did not need this.
         let is_old = "select current_setting('server_version_num')::int < 160000";
         if self.client.query_one(is_old, &[]).await?.get(0) {
             return Ok(());
@@ -225,7 +225,7 @@ impl Loader {
         }
     }
 
-    /// Runs `sql`, with the rows that follow it.
+    /// Runs `sql` with the rows that follow it.
     async fn put(&self, sql: &str, rows: Option<&mut Stream>) -> anyhow::Result<()> {
         let Some(stream) = rows else { return Ok(self.client.batch_execute(sql).await?) };
         let sink = self.client.copy_in::<_, Bytes>(sql).await?;
@@ -237,7 +237,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Rows for a table that may have other columns here: what both know comes over.
+    /// Inserts rows into a table that may have other columns here: only columns that both tables have are imported.
     async fn platform_rows(&mut self, head: &Rows, sql: &str, rows: Option<&mut Stream>) -> anyhow::Result<()> {
         let (schema, name) = (&head.table.schema, &head.table.name);
         if schema == "supabase_migrations" && name == "schema_migrations" && !self.has_history {
@@ -266,7 +266,7 @@ impl Loader {
         }
         self.client.batch_execute(&make).await?;
         self.put(&redirected(sql, head), rows).await?;
-        // What other tools remember of a migration beside itself is not asked for here.
+        // Other tools store more columns in the migration history; these are not reported.
         let told = unknown.into_iter().filter(|_| schema != "supabase_migrations");
         for column in told {
             let values = format!("select count({}) from pg_temp.incoming", identifier(column));
@@ -303,7 +303,7 @@ impl Loader {
         Ok(self.client.query_one(text, &[&schema, &table, &column]).await?.get(0))
     }
 
-    /// Runs `sql` as the administrator and commits everything. Yields what was left out.
+    /// Runs `sql` as the administrator and commits. Returns what was left out.
     pub async fn commit(mut self, sql: &str) -> anyhow::Result<(Client, BTreeSet<String>)> {
         for (by, sequence) in std::mem::take(&mut self.sequences) {
             self.act(by, false).await?;
@@ -316,7 +316,7 @@ impl Loader {
     }
 }
 
-/// Reads over rows; whether there were any.
+/// Skips rows. Returns whether there were any.
 fn skip(rows: Option<&mut Stream>) -> anyhow::Result<bool> {
     let mut were_any = false;
     if let Some(stream) = rows {
@@ -327,7 +327,7 @@ fn skip(rows: Option<&mut Stream>) -> anyhow::Result<bool> {
     Ok(were_any)
 }
 
-/// The same statement, for the table between.
+/// The same statement, for the staging table.
 fn redirected(sql: &str, head: &Rows) -> String {
     let words = words(sql, 20_000);
     let after = qualified(&words, 1).and_then(|table| list(&words, table.end)).map_or(sql.len(), |(_, end)| end);

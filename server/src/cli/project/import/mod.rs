@@ -1,11 +1,11 @@
-//! `import`: brings a project of Supabase, hosted or not, or of another Ferrobase: roles, schema, rows, accounts with their
-//! passwords and sessions, files and keys. People stay signed in.
+//! `import`: imports a project of Supabase, hosted or not, or of another Ferrobase: roles, schema, rows, accounts with passwords
+//! and sessions, files and keys. Users stay signed in.
 //!
-//! Everything that the database held is replaced in one transaction, so an import that fails changes nothing and one that is
-//! repeated ends in the same state. A dump goes through [`stream`] (whole statements, rows as they come), [`judge`] (what is the
-//! project's, what the platform's) and [`load`] (who runs it).
+//! The whole content of the database is replaced in one transaction. A failed import changes nothing, and a repeated one ends in
+//! the same state. A dump passes through [`stream`] (splits it into statements and rows), [`classify`] (tells the project's parts
+//! from the platform's) and [`load`] (runs each part as the right role).
 
-mod judge;
+mod classify;
 mod keys;
 mod load;
 mod source;
@@ -31,25 +31,25 @@ use crate::db;
 use crate::embedded_pg::Logins;
 use crate::migrate::{self, GivenUrls};
 use crate::project::Project;
-use crate::storage::bring::{self, bring};
+use crate::storage::fetch::{self, fetch_files};
 use crate::storage::{BackendConfig, Mode, StorageConfig};
 use keys::Keys;
 use load::Loader;
 use source::Dump;
 
-/// Accounts whose address nobody proved, found among those that were imported as among those of before.
+/// Records imported and existing accounts whose address was never proved.
 const UNPROVED: &str = include_str!("../../../../../sql/auth/011_unproved_addresses.sql");
 
 #[derive(Args)]
 pub struct ImportArgs {
-    /// The project's database, as postgresql://user:password@host:port/name with special characters percent-encoded; one that
-    /// keeps sessions, such as Supabase's direct connection or session pooler
+    /// The project's database, as postgresql://user:password@host:port/name with special characters percent-encoded. Use a
+    /// connection that keeps sessions, such as Supabase's direct connection or session pooler
     #[arg(long, value_name = "URL", env = "FERROBASE_IMPORT_DB_URL", hide_env_values = true, conflicts_with = "dump")]
     db_url: Option<String>,
-    /// A dump of it: SQL or an archive of pg_dump, or what 'supabase db dump' writes; several in the order roles, schema, rows
+    /// A dump of it: SQL, an archive of pg_dump, or the output of 'supabase db dump'; several in the order roles, schema, rows
     #[arg(long, value_name = "FILE")]
     dump: Vec<PathBuf>,
-    /// Where its API is, to bring the files
+    /// The URL of its API, to import files
     #[arg(long, value_name = "URL", env = "FERROBASE_IMPORT_STORAGE_URL", requires = "service_key")]
     storage_url: Option<String>,
     /// Its service_role or secret key
@@ -61,21 +61,21 @@ pub struct ImportArgs {
     /// Its signing keys, if it has some: a JSON array of private JWKs
     #[arg(long, value_name = "FILE")]
     signing_keys: Option<PathBuf>,
-    /// Do not ask before what is here is replaced
+    /// Do not ask before existing data is replaced
     #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
     yes: bool,
 }
 
-/// Whether a statement makes something of a project's that hangs on the platform's objects or is outside of schemas: what a dump of
-/// the project's own schemas is without.
+/// Whether a statement creates something of a project that belongs to a platform object or to no schema. Dumps of the project's
+/// own schemas do not contain these.
 pub fn is_projects_on_platform(sql: &str) -> bool {
     let is_kind = ["CREATE POLICY ", "CREATE TRIGGER ", "CREATE CONSTRAINT TRIGGER ", "CREATE EVENT TRIGGER "]
         .iter()
         .any(|start| sql.starts_with(start));
-    is_kind && matches!(judge::judge(sql), judge::Fate::Run { by: judge::By::Admin, .. })
+    is_kind && matches!(classify::classify(sql), classify::Action::Run { by: classify::By::Admin, .. })
 }
 
-/// Into the running project of this folder; elsewhere into the database of the settings.
+/// Imports into the running project of this folder, or else into the database of the settings.
 pub fn import(args: &ImportArgs, settings: &Source) -> anyhow::Result<()> {
     anyhow::ensure!(
         args.db_url.is_some() || !args.dump.is_empty(),
@@ -97,7 +97,7 @@ pub fn import(args: &ImportArgs, settings: &Source) -> anyhow::Result<()> {
                 note_command(&logins.admin_url, "import", "", outcome.is_ok()).await;
                 outcome
             });
-            // What has arrived is served, also where files are missing.
+            // The imported data is served even if files are missing.
             if matches!(outcome, Ok(_) | Err(Failure::Files(_))) {
                 serve_anew(&project, &keys)?;
             }
@@ -172,17 +172,17 @@ async fn bring_all(
     }
     say(&summary(&client).await?);
     let Some((url, key)) = files else { return Ok(()) };
-    let source = bring::Source::new(url, key)?;
-    let brought = bring(&client, &source, store, |so_far| {
+    let source = fetch::Source::new(url, key)?;
+    let fetched = fetch_files(&client, &source, store, |so_far| {
         say(&format!("{} files...", so_far.files + so_far.already_there));
     })
     .await?;
-    brought.missing.iter().for_each(|file| say(&format!("Missing: {file}")));
-    say(&format!("Brought {} files ({} bytes), {} were there.", brought.files, brought.bytes, brought.already_there));
-    if brought.missing.is_empty() { Ok(()) } else { Err(Failure::Files(brought.missing.len())) }
+    fetched.missing.iter().for_each(|file| say(&format!("Missing: {file}")));
+    say(&format!("Brought {} files ({} bytes), {} were there.", fetched.files, fetched.bytes, fetched.already_there));
+    if fetched.missing.is_empty() { Ok(()) } else { Err(Failure::Files(fetched.missing.len())) }
 }
 
-/// The secret is also a setting of the database, which functions of projects read.
+/// The secret is also a database setting, which functions of projects read.
 async fn set_secret(client: &Client, secret: &str) -> anyhow::Result<()> {
     let text = "select format('alter database %I set app.settings.jwt_secret = %L', current_database(), $1::text)";
     let statement: String = client.query_one(text, &[&secret]).await?.get(0);
@@ -211,7 +211,7 @@ fn owner_of(url: &str) -> anyhow::Result<String> {
     Ok(configuration(url)?.get_user().context("the database's connection string names no user")?.to_owned())
 }
 
-/// Whoever has something here is asked whether it may go.
+/// Asks for confirmation if the database contains data.
 async fn ask(client: &Client, is_confirmed: bool) -> anyhow::Result<()> {
     let row = client
         .query_one(
@@ -253,7 +253,7 @@ fn store(source: &Source) -> anyhow::Result<BackendConfig> {
     Ok(reader.finish(config)?.backend)
 }
 
-/// The keys, and a server that has read nothing of before.
+/// Stores the keys and restarts the server, so that it keeps nothing from before.
 fn serve_anew(project: &Project, keys: &Keys) -> anyhow::Result<()> {
     if !keys.is_empty() {
         keys.keep(project)?;

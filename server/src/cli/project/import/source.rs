@@ -1,4 +1,4 @@
-//! Where a project comes from: a database that `pg_dump` reads, or files that it has written.
+//! The source of an import: a database that `pg_dump` reads, or files that it has written.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -12,10 +12,10 @@ use crate::cli::project::dump::{PLATFORM_SCHEMAS, PLATFORM_TABLES};
 use crate::cli::project::programs::Programs;
 use crate::cli::project::target;
 
-/// Schemas of the platform in which a project has rows, policies, triggers or functions.
+/// Platform schemas that contain a project's rows, policies, triggers or functions.
 const READ: [&str; 5] = ["auth", "cron", "realtime", "storage", "supabase_migrations"];
 
-/// The release of PostgreSQL whose `pg_restore` reads every dump there is.
+/// The PostgreSQL release whose `pg_restore` reads all dumps.
 const NEWEST: u32 = 18;
 
 /// A dump, and the program that writes it.
@@ -26,7 +26,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// After the last statement: whether that was all.
+    /// Called after the last statement: checks that the program succeeded.
     pub fn end(self) -> anyhow::Result<()> {
         let Some((name, mut child)) = self.program else { return Ok(()) };
         drop(self.stream);
@@ -43,7 +43,7 @@ impl Dump {
         Ok(Self { name: shown, stream, program: Some((name, child)) })
     }
 
-    /// A file of SQL, or an archive of `pg_dump`.
+    /// Opens a file of SQL, or an archive of `pg_dump`.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display().to_string();
         let restore = |shown: String| {
@@ -65,7 +65,7 @@ impl Dump {
     }
 }
 
-/// The dumps of a database: its roles, then everything else. The second begins when the first has been read.
+/// The dumps of a database: first its roles, then everything else. The second starts when the first has been read.
 pub struct Database {
     programs: Programs,
 }
@@ -100,12 +100,12 @@ impl Database {
     }
 }
 
-/// The dumps in order. Roles and schema have to come before rows.
+/// Opens the dumps in order. Roles and schema must come before rows.
 pub fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<Dump>> {
     paths.iter().map(|path| Dump::open(path)).collect()
 }
 
-/// A file that holds a secret or a key.
+/// Reads a file that contains a secret or a key.
 pub fn read_text(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     let opened = File::open(path).and_then(|mut file| file.read_to_string(&mut text));

@@ -1,4 +1,4 @@
-//! A dump as it is read: its statements some at a time, and the rows of a `COPY` as they come, however many.
+//! Reads a dump in batches: whole statements, and the rows of a `COPY` as they arrive, so that memory stays bounded.
 
 use std::io::BufRead;
 
@@ -6,22 +6,22 @@ use anyhow::Context;
 
 use crate::migrate::split_statements;
 
-/// Text is handed on when it is about as long as this.
+/// Approximate size of a batch of text, in bytes.
 const PIECE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
-/// Whole statements.
+/// A batch of whole statements.
 pub struct Text {
     pub sql: String,
-    /// The line of the dump on which it begins.
+    /// The line in the dump on which it begins.
     pub line: usize,
-    /// The last statement is a `COPY`, and its rows come next.
+    /// Whether the last statement is a `COPY` whose rows follow.
     pub has_rows: bool,
 }
 
 pub struct Stream {
     lines: Box<dyn BufRead>,
     line: usize,
-    /// The rows that were handed on last were the last ones.
+    /// Whether the rows returned last were the final ones.
     is_at_end_of_rows: bool,
 }
 
@@ -30,7 +30,7 @@ impl Stream {
         Self { lines, line: 1, is_at_end_of_rows: false }
     }
 
-    /// `None` at the end. After text that has rows, [`Self::rows`] is called until there are none.
+    /// `None` at the end. After text with rows, call [`Self::rows`] until it returns `None`.
     pub fn text(&mut self) -> anyhow::Result<Option<Text>> {
         let (mut sql, line) = (String::new(), self.line);
         let mut wanted = PIECE;
@@ -48,14 +48,14 @@ impl Stream {
                 if is_whole(&mut sql) {
                     break;
                 }
-                // So that a long value is not looked through at each of its blank lines.
+                // Doubled, so that a long value is not rescanned at each of its blank lines.
                 wanted = sql.len() * 2;
             }
         }
         Ok((!sql.is_empty()).then_some(Text { sql, line, has_rows: false }))
     }
 
-    /// Rows of a `COPY`, some at a time; `None` after the last.
+    /// The next batch of rows of a `COPY`; `None` after the last.
     pub fn rows(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
         let mut rows = Vec::new();
         if std::mem::take(&mut self.is_at_end_of_rows) {
@@ -86,7 +86,7 @@ fn is_copy_head(statement: &str) -> bool {
     statement.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("copy "))
 }
 
-/// Whether `sql` ends outside of a statement: a word that is added is one by itself.
+/// Whether `sql` ends between statements: then an appended word is a separate statement.
 fn is_whole(sql: &mut String) -> bool {
     let length = sql.len();
     sql.push_str("\nend");

@@ -1,15 +1,15 @@
-//! A statement's words: enough of SQL's lexer to tell what a statement of `pg_dump` is about.
+//! Splits a statement into words: enough of SQL's lexer to classify the statements of `pg_dump`.
 
-/// What a piece of a statement is.
+/// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A keyword or a bare identifier, in lower case.
+    /// A keyword or an unquoted identifier, in lower case.
     Word,
     /// A quoted identifier, without its quotes.
     Quoted,
     /// The content of a string.
     Text,
-    /// One character of anything else.
+    /// Any other single character.
     Sign,
 }
 
@@ -17,9 +17,9 @@ pub enum Kind {
 pub struct Word {
     pub kind: Kind,
     pub text: String,
-    /// Parentheses that are open around it.
+    /// Depth of open parentheses.
     pub depth: usize,
-    /// The byte after it.
+    /// Byte offset of its end.
     pub end: usize,
 }
 
@@ -37,7 +37,7 @@ impl Word {
     }
 }
 
-/// The first `most` words of a statement; a dollar-quoted body ends them.
+/// The first `most` words of a statement, ending at a dollar-quoted body.
 pub fn words(sql: &str, most: usize) -> Vec<Word> {
     let mut found: Vec<Word> = Vec::new();
     let (mut at, mut depth) = (0, 0_usize);
@@ -75,7 +75,7 @@ pub fn words(sql: &str, most: usize) -> Vec<Word> {
     found
 }
 
-/// What stands between the quotes at the beginning of `rest`, and how long it is with them.
+/// The text between the quotes at the beginning of `rest`, and its length including the quotes.
 fn quoted(rest: &str, quote: char) -> (String, usize) {
     let mut text = String::new();
     let mut at = 1;
@@ -96,11 +96,11 @@ fn quoted(rest: &str, quote: char) -> (String, usize) {
 pub struct Qualified {
     pub schema: String,
     pub name: String,
-    /// The byte after it.
+    /// Byte offset of its end.
     pub end: usize,
 }
 
-/// The first name with a schema that is outside of parentheses, from word `from` on.
+/// The first schema-qualified name outside parentheses, from word `from` on.
 pub fn qualified(words: &[Word], from: usize) -> Option<Qualified> {
     let after = words.get(from..)?;
     after
@@ -109,7 +109,7 @@ pub fn qualified(words: &[Word], from: usize) -> Option<Qualified> {
         .map(|three| Qualified { schema: three[0].text.clone(), name: three[2].text.clone(), end: three[2].end })
 }
 
-/// The names in the first parentheses after byte `from`, and the byte after those.
+/// The names in the first parentheses after byte `from`, and the byte offset of their end.
 pub fn list(words: &[Word], from: usize) -> Option<(Vec<String>, usize)> {
     let mut after = words.iter().skip_while(|word| word.end <= from);
     after.next().filter(|word| word.is_sign("("))?;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_those_after_the_name() {
+    fn columns_are_read_after_the_name() {
         let sql = "INSERT INTO auth.users (id, \"e (mail\") VALUES ('x', 1)";
         let words = words(sql, 100);
         let (columns, end) = list(&words, qualified(&words, 0).expect("a name").end).expect("a list");

@@ -1,4 +1,4 @@
--- An estimate from the planner's statistics: pages that a table or index has, beside those that its rows would need. A row
+-- Estimates bloat from the planner's statistics: the pages of a table or index, compared with the pages that its rows need. A row
 -- takes its columns' average widths, a header of 24 bytes and a line pointer of 4; a page has a header of 24 bytes.
 with widths as (
   select s.schemaname, s.tablename, sum((1 - s.null_frac) * s.avg_width) as bytes

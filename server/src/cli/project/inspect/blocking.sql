@@ -1,4 +1,4 @@
--- Who waits for whom, by PostgreSQL's own account: also where the lock is no transaction's.
+-- Which session blocks which, from `pg_blocking_pids`, which covers every kind of lock.
 select
   waiting.pid as "blocked pid",
   holding.query as "blocking statement",

@@ -1,4 +1,4 @@
--- Sizes of the whole, and how much is read from memory.
+-- Total sizes and cache hit rates.
 with sizes (relkind, bytes) as (
   select c.relkind, sum(pg_relation_size(c.oid))
   from pg_class c join pg_namespace n on n.oid = c.relnamespace

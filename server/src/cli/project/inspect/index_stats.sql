@@ -1,4 +1,4 @@
--- An index is used in the share of scans of its table that went through it.
+-- An index's usage is its share of all scans of the table.
 select
   format('%I.%I', i.schemaname, i.indexrelname) as "Name",
   pg_size_pretty(pg_relation_size(i.indexrelid)) as "Size",

@@ -1,4 +1,4 @@
-//! `inspect db`: what the database says about itself, in the Supabase CLI's tables.
+//! `inspect db`: reports about the database, as tables in the Supabase CLI's format.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -8,8 +8,8 @@ use super::say;
 use super::target::TargetArgs;
 use crate::cli::database::block_on;
 
-/// Names and queries. In them `{platform}` stands for the patterns of schemas that are not the project's, `{io}` for the time
-/// of reading and writing, whose columns differ between versions.
+/// Names and queries. `{platform}` is replaced by the patterns of schemas that are not the project's, `{io}` by the I/O time,
+/// whose columns differ between versions.
 const REPORTS: [(&str, &str); 13] = [
     ("bloat", include_str!("bloat.sql")),
     ("blocking", include_str!("blocking.sql")),
@@ -26,7 +26,7 @@ const REPORTS: [(&str, &str); 13] = [
     ("vacuum-stats", include_str!("vacuum_stats.sql")),
 ];
 
-/// Older names, and what they have become.
+/// Deprecated names and their replacements.
 const DEPRECATED: [(&str, &str); 12] = [
     ("cache-hit", "db-stats"),
     ("index-sizes", "index-stats"),
@@ -86,7 +86,7 @@ pub fn inspect(InspectCommand::Db(args): &InspectCommand) -> anyhow::Result<()> 
         }
         let statement = target.client.prepare_cached(&sql).await?;
         let headings: Vec<String> = statement.columns().iter().map(|column| column.name().to_owned()).collect();
-        // Every value as PostgreSQL writes it, whatever its type.
+        // Every value as text, formatted by PostgreSQL.
         let as_text = format!(
             "select array(select coalesce(value, '') from json_each_text(row_to_json(report)) with ordinality order by ordinality)
              from ({sql}) as report"
@@ -99,7 +99,7 @@ pub fn inspect(InspectCommand::Db(args): &InspectCommand) -> anyhow::Result<()> 
     crate::cli::print_all(&table(&headings, &rows))
 }
 
-/// `pg_*` as a pattern of `like`.
+/// Turns `pg_*` into a `like` pattern.
 fn like(schema: &str) -> String {
     schema.replace('_', "\\_").replace('*', "%")
 }
@@ -108,8 +108,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Columns as wide as their widest text, the last one without padding.
-fn table(headings: &[String], rows: &[Vec<String>]) -> String {
+/// Pads columns to their widest text, except the last.
+pub fn table(headings: &[String], rows: &[Vec<String>]) -> String {
     let width = |n: usize| rows.iter().chain([&headings.to_vec()]).map(|row| row[n].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..headings.len()).map(width).collect();
     let line = |cells: &[String]| {
@@ -127,14 +127,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_line_up() {
+    fn table_columns_are_aligned() {
         let cells = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let text = table(&cells(&["Name", "Size"]), &[cells(&["public.größe", "8 kB"]), cells(&["a", ""])]);
         assert_eq!(text, "\n  Name         | Size\n --------------|------\n  public.größe | 8 kB\n  a            |\n");
     }
 
     #[test]
-    fn every_older_name_leads_to_a_report() {
+    fn every_deprecated_name_leads_to_a_report() {
         for (old, name) in DEPRECATED {
             assert!(REPORTS.iter().any(|(report, _)| *report == name), "{old}");
         }

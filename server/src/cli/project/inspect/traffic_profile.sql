@@ -1,4 +1,5 @@
--- Blocks read, beside the blocks that written rows come to at the table's density. Five times as many make a tendency.
+-- Compares blocks read with the blocks that written rows fill at the table's density. A ratio above five counts as
+-- read-heavy or write-heavy.
 with traffic as (
   select
     s.schemaname, s.relname, coalesce(b.heap_blks_read, 0) + coalesce(b.idx_blks_read, 0) as blocks_read,

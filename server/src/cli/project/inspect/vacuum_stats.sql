@@ -1,4 +1,4 @@
--- When each table was last cleaned, and whether autovacuum will come: thresholds of the table win over the server's.
+-- When each table was last vacuumed, and whether autovacuum is due. Thresholds of the table override the server's.
 with tables as (
   select
     c.oid, s.*, c.reltuples,

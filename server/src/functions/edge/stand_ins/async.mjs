@@ -1,4 +1,4 @@
-// What functions use of the standard library's async.
+// The parts of the standard library's async that functions use.
 export const delay = (milliseconds, { signal } = {}) =>
   new Promise((done, fail) => {
     if (signal?.aborted) return fail(signal.reason);

@@ -1,4 +1,4 @@
-// Base64 under the names of deno.land/std, of JSR's @std/encoding and of deno.land/x/base64.
+// Base64 with the APIs of deno.land/std, of JSR's @std/encoding and of deno.land/x/base64.
 import { Buffer } from "node:buffer";
 
 const bytes = (data) => typeof data === "string" ? Buffer.from(data, "utf8") : Buffer.from(data);

@@ -1,4 +1,4 @@
-// Base64 for URLs under the names of deno.land/std and of JSR's @std/encoding.
+// URL-safe Base64 with the APIs of deno.land/std and of JSR's @std/encoding.
 import { Buffer } from "node:buffer";
 
 const bytes = (data) => typeof data === "string" ? Buffer.from(data, "utf8") : Buffer.from(data);

@@ -1,4 +1,4 @@
-// What functions use of the standard library's crypto: the Web's, with the digests of Node for MD5 and others.
+// The parts of the standard library's crypto that functions use: Web Crypto, plus Node's digests such as MD5.
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual as equal } from "node:crypto";
 

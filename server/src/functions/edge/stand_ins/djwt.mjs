@@ -1,4 +1,4 @@
-// JSON Web Tokens under the names of deno.land/x/djwt, on the Web's cryptography.
+// JSON Web Tokens with the API of deno.land/x/djwt, implemented with Web Crypto.
 import { Buffer } from "node:buffer";
 
 const ALGORITHMS = {
@@ -46,7 +46,7 @@ export const decode = (token) => {
 
 export const verify = async (token, secret, { expLeeway = 1, nbfLeeway = 1, ignoreExp, ignoreNbf, audience } = {}) => {
   const [header, payload, signature] = decode(token);
-  // A key says for which algorithm it is; of a text only HMAC can be meant.
+  // A CryptoKey states its algorithm. A string can only be an HMAC secret.
   const of = typeof secret === "string" ? header.alg : undefined;
   if (of && !of.startsWith("HS")) throw new Error(`The jwt's alg '${header.alg}' does not match the key's algorithm.`);
   const signed = new TextEncoder().encode(token.slice(0, token.lastIndexOf(".")));

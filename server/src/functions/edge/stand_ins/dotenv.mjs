@@ -1,4 +1,4 @@
-// Settings come from the environment: there are no files of them beside a function.
+// Settings come from the environment. There are no .env files beside a function.
 export const config = () => Deno.env.toObject();
 export const configSync = config;
 export const load = async () => Deno.env.toObject();

@@ -1,4 +1,4 @@
-// Hexadecimal under the names of deno.land/std, whose older versions take and yield bytes, and of JSR's @std/encoding.
+// Hexadecimal with the APIs of deno.land/std, whose older versions take and return bytes, and of JSR's @std/encoding.
 import { Buffer } from "node:buffer";
 
 const text = (data) => typeof data === "string" ? data : new TextDecoder().decode(data);

@@ -1,8 +1,8 @@
-//! Stand-ins for modules of other registries, for machines that reach npm alone.
+//! Stand-ins for modules of other registries, for machines that can reach only npm.
 //!
-//! Most edge functions import `serve` from deno.land and packages of npm through esm.sh. Where those cannot be fetched, an import map
-//! takes the packages from npm itself and the few parts of the standard library that functions use from modules beside this file.
-//! It is used only after a fetch has failed, and only for what has an equal there.
+//! Most edge functions import `serve` from deno.land, and npm packages through esm.sh. If these cannot be fetched, an import map
+//! takes the packages from npm itself, and the common parts of the standard library from modules beside this file. It is used
+//! only after a fetch has failed, and only for modules with an equivalent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// Modules of ours, by the name under which they are written to the cache.
-const MODULES: [(&str, &str); 12] = [
+/// Our modules, by their file names in the cache.
+const MODULES: [(&str, &str); 13] = [
     ("nothing.mjs", "export default undefined;\n"),
     ("serve.mjs", include_str!("serve.mjs")),
     ("status.mjs", include_str!("status.mjs")),
@@ -25,9 +25,10 @@ const MODULES: [(&str, &str); 12] = [
     ("async.mjs", include_str!("async.mjs")),
     ("uuid.mjs", include_str!("uuid.mjs")),
     ("djwt.mjs", include_str!("djwt.mjs")),
+    ("postgres.mjs", include_str!("postgres.mjs")),
 ];
 
-/// Packages of deno.land/x that are on npm under this name.
+/// Packages of deno.land/x and their names on npm.
 const ON_NPM: [(&str, &str); 18] = [
     ("zod", "zod"),
     ("hono", "hono"),
@@ -49,10 +50,10 @@ const ON_NPM: [(&str, &str); 18] = [
     ("langchain", "langchain"),
 ];
 
-/// Packages of JSR that npm has under the same name.
+/// Packages of JSR with the same name on npm.
 const SAME_ON_NPM: [&str; 4] = ["@supabase/supabase-js", "@supabase/server", "@supabase/ssr", "@openai/openai"];
 
-/// What takes the place of a module.
+/// The replacement of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum StandIn {
     Npm(String),
@@ -67,8 +68,8 @@ impl StandIn {
     }
 }
 
-/// What could take the place of the module that `specifier` names; `None` for what npm and Deno serve anyway, and for what has no
-/// equal.
+/// The replacement of the module that `specifier` names; `None` for modules that npm or Deno serve anyway, and for those without
+/// an equivalent.
 fn stand_in(specifier: &str) -> Option<StandIn> {
     if let Some(package) = specifier.strip_prefix("jsr:") {
         return of_jsr(package.trim_start_matches('/'));
@@ -99,7 +100,7 @@ fn of_npm_mirror(path: &str) -> Option<StandIn> {
         Some((first, rest)) if is_build(first) => rest,
         _ => path,
     };
-    // A star says that dependencies are to be imported, as npm's are anyway.
+    // A star means that dependencies are imported separately, which is always so with npm.
     let path = path.trim_start_matches('*');
     if path.ends_with(".d.ts") {
         return Some(StandIn::Ours("nothing.mjs"));
@@ -108,14 +109,14 @@ fn of_npm_mirror(path: &str) -> Option<StandIn> {
     if matches!(package, "gh" | "jsr" | "pr" | "node") {
         return None;
     }
-    // A file that was built for one kind of runtime is the package's main one.
+    // A build for a specific runtime is replaced by the package's main module.
     let first = sub.trim_start_matches('/').split('/').next().unwrap_or_default();
     let is_built =
         matches!(first, "esnext" | "deno" | "denonext" | "bun") || (first.starts_with("es20") && first.len() == 6);
     Some(StandIn::npm(package, version, if is_built { "" } else { sub }))
 }
 
-/// Name, version and the path below, with its slash.
+/// Name, version and the remaining path with its slash.
 fn package(path: &str) -> Option<(&str, Option<&str>, &str)> {
     let scope = if path.starts_with('@') { path.find('/')? + 1 } else { 0 };
     let end = path.get(scope..)?.find('/').map_or(path.len(), |at| scope + at);
@@ -132,11 +133,14 @@ fn of_jsr(path: &str) -> Option<StandIn> {
         return of_standard_library(&format!("{module}{sub}"));
     }
     match name {
-        // Types alone.
+        // Types only.
         "@supabase/functions-js" => Some(StandIn::Ours("nothing.mjs")),
         "@hono/hono" => Some(StandIn::npm("hono", version, sub)),
         "@zod/zod" => Some(StandIn::npm("zod", version, sub)),
         "@openai/openai" => Some(StandIn::npm("openai", version, sub)),
+        // Its subpaths are functions that the package itself exports too.
+        "@panva/jose" => Some(StandIn::npm("jose", version, "")),
+        "@db/postgres" => Some(StandIn::Ours("postgres.mjs")),
         name if SAME_ON_NPM.contains(&name) => Some(StandIn::npm(name, version, sub)),
         _ => None,
     }
@@ -146,11 +150,12 @@ fn of_deno_land(path: &str) -> Option<StandIn> {
     let (name, version, sub) = package(path)?;
     let version = version.map(|version| version.trim_start_matches('v'));
     match name {
-        // Polyfills and settings files, of which there is no need here.
+        // Polyfills and settings files, which are not needed here.
         "xhr" | "dotenv" => {
             Some(StandIn::Ours(if name == "xhr" || sub.contains("load") { "nothing.mjs" } else { "dotenv.mjs" }))
         }
         "djwt" => Some(StandIn::Ours("djwt.mjs")),
+        "postgres" => Some(StandIn::Ours("postgres.mjs")),
         "base64" => Some(StandIn::Ours("base64.mjs")),
         _ => {
             let (_, on_npm) = ON_NPM.iter().find(|(here, _)| *here == name)?;
@@ -184,7 +189,7 @@ fn of_standard_library(module: &str) -> Option<StandIn> {
     Some(StandIn::Ours(ours))
 }
 
-/// Module names in a source: of static and dynamic imports, and of exports from elsewhere.
+/// Module names in source code: static and dynamic imports, and re-exports.
 static IMPORTS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:\bfrom|\bimport)\s*\(?\s*(?:"([^"\n]+)"|'([^'\n]+)')"#).ok());
 
@@ -195,10 +200,10 @@ fn imports(source: &str, into: &mut BTreeSet<String>) {
     );
 }
 
-/// Largest source that is looked through, in bytes.
+/// Maximum size of a source file that is scanned, in bytes.
 const MOST: u64 = 2 << 20;
 
-/// The module names in all sources below `folder`.
+/// The module names in all source files below `folder`.
 fn all_imports(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -226,7 +231,7 @@ fn all_imports(folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Writes the import map of a function into `cache`, over `own`, the one that it has. Yields its path and what it replaces.
+/// Writes a function's import map into `cache`, merged with its `own`. Returns its path and what it replaces.
 pub fn write(cache: &Path, slug: &str, sources: &Path, own: Option<&Path>) -> std::io::Result<(PathBuf, Vec<String>)> {
     let folder = cache.join("stand-ins");
     std::fs::create_dir_all(&folder)?;
@@ -242,7 +247,7 @@ pub fn write(cache: &Path, slug: &str, sources: &Path, own: Option<&Path>) -> st
     Ok((path, replaced))
 }
 
-/// The map `own` with stand-ins in place of what can be replaced.
+/// The map `own`, with stand-ins for modules that can be replaced.
 fn import_map(folder: &Path, found: &BTreeSet<String>, own: Option<&Path>) -> (Value, Vec<String>) {
     let text = own.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let given: Value = serde_json::from_str(&without_comments(&text)).unwrap_or_default();
@@ -263,6 +268,9 @@ fn import_map(folder: &Path, found: &BTreeSet<String>, own: Option<&Path>) -> (V
         let value = absolute(base, value);
         if name.ends_with('/') {
             prefixes.push((name.clone(), value.clone()));
+        } else if value.starts_with("npm:") || value.starts_with("jsr:") {
+            // In a `deno.json`, unlike in a plain import map, a package's name stands for its subpaths too.
+            prefixes.push((format!("{name}/"), format!("{value}/")));
         }
         entries.insert(name.clone(), target(&value).unwrap_or(value));
     }
@@ -278,6 +286,8 @@ fn import_map(folder: &Path, found: &BTreeSet<String>, own: Option<&Path>) -> (V
         };
         if let Some(instead) = target(&meant) {
             entries.insert(specifier.clone(), instead);
+        } else if meant.starts_with("npm:") && meant != *specifier {
+            entries.insert(specifier.clone(), meant);
         }
     }
     let mut scopes = Map::new();
@@ -298,7 +308,7 @@ fn import_map(folder: &Path, found: &BTreeSet<String>, own: Option<&Path>) -> (V
     (json!({ "imports": entries, "scopes": scopes }), replaced)
 }
 
-/// A relative path of an import map as a URL; others as they are.
+/// A relative path of an import map as a URL; others unchanged.
 fn absolute(base: &Path, value: &str) -> String {
     if !value.starts_with("./") && !value.starts_with("../") && !value.starts_with('/') {
         return value.to_owned();
@@ -311,7 +321,7 @@ fn file_url(path: &Path) -> String {
     url::Url::from_file_path(path).map_or_else(|()| path.display().to_string(), String::from)
 }
 
-/// JSON without the comments and the trailing commas that `deno.jsonc` may have.
+/// JSON without the comments and trailing commas that `deno.jsonc` allows.
 fn without_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -354,7 +364,7 @@ fn without_comments(text: &str) -> String {
     plain
 }
 
-/// Whether a line of Deno's says that a module could not be fetched.
+/// Whether a line of Deno's output reports that a module could not be fetched.
 pub fn tells_of_failed_fetch(line: &str) -> bool {
     [
         "error sending request for url",
@@ -372,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_with_an_equal_on_npm_or_here_are_known() {
+    fn modules_with_an_equivalent_are_replaced() {
         for (specifier, expected) in [
             ("https://esm.sh/@supabase/supabase-js@2", Some("npm:@supabase/supabase-js@2")),
             ("https://esm.sh/stripe@14.25.0?target=deno&no-check", Some("npm:stripe@14.25.0")),
@@ -394,6 +404,9 @@ mod tests {
             ("jsr:@supabase/functions-js/edge-runtime.d.ts", Some("nothing.mjs")),
             ("jsr:@std/crypto@1/timing-safe-equal", Some("crypto.mjs")),
             ("jsr:@hono/hono@4/cors", Some("npm:hono@4/cors")),
+            ("jsr:@panva/jose@6", Some("npm:jose@6")),
+            ("jsr:@db/postgres", Some("postgres.mjs")),
+            ("https://deno.land/x/postgres@v0.17.0/mod.ts", Some("postgres.mjs")),
             ("jsr:@someone/something", None),
             ("npm:zod", None),
             ("https://example.com/mod.ts", None),
@@ -421,29 +434,45 @@ mod tests {
     }
 
     #[test]
-    fn a_map_keeps_what_the_project_has_and_replaces_the_rest() {
+    fn an_import_map_keeps_the_projects_entries() {
         let folder = std::env::temp_dir().join(format!("ferrobase-stand-ins-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let own = folder.join("deno.jsonc");
         std::fs::write(
             &own,
             "{ // with a comment, \"http://\"\n \"imports\": { \"std/\": \"https://deno.land/std@0.168.0/\", \"local\": \"./a.ts\",\n\
-             \"kept\": \"npm:kept\", \"sb\": \"jsr:@supabase/supabase-js@2\", /* , */ } }",
+             \"kept\": \"npm:kept@1\", \"fn\": \"jsr:@supabase/functions-js@2\", \"sb\": \"jsr:@supabase/supabase-js@2\", /* , */ } }",
         )
         .expect("a file");
-        let found = ["std/http/server.ts", "https://esm.sh/zod@3", "local", "./b.ts", "https://example.com/x.ts"];
+        let found = [
+            "std/http/server.ts",
+            "https://esm.sh/zod@3",
+            "local",
+            "./b.ts",
+            "https://example.com/x.ts",
+            "kept/sub",
+            "fn/edge-runtime.d.ts",
+        ];
         let found = found.iter().map(|name| (*name).to_owned()).collect();
         let (map, replaced) = import_map(Path::new("/c"), &found, Some(&own));
         let imports = &map["imports"];
         assert_eq!(imports["std/http/server.ts"], "file:///c/serve.mjs");
         assert_eq!(imports["https://esm.sh/zod@3"], "npm:zod@3");
         assert_eq!(imports["sb"], "npm:@supabase/supabase-js@2");
-        assert_eq!(imports["kept"], "npm:kept");
+        assert_eq!(imports["kept"], "npm:kept@1");
+        assert_eq!(imports["kept/sub"], "npm:kept@1/sub");
+        assert_eq!(imports["fn/edge-runtime.d.ts"], "file:///c/nothing.mjs");
         assert_eq!(imports["local"], file_url(&folder.join("./a.ts")));
         assert!(imports.get("./b.ts").is_none() && imports.get("https://example.com/x.ts").is_none());
         assert_eq!(
             replaced,
-            ["https://deno.land/std@0.168.0/http/server.ts", "https://esm.sh/zod@3", "jsr:@supabase/supabase-js@2"]
+            [
+                "https://deno.land/std@0.168.0/http/server.ts",
+                "https://esm.sh/zod@3",
+                "jsr:@supabase/functions-js@2",
+                "jsr:@supabase/functions-js@2/edge-runtime.d.ts",
+                "jsr:@supabase/supabase-js@2"
+            ]
         );
         let _ = std::fs::remove_dir_all(&folder);
     }

@@ -1,4 +1,4 @@
-// Names of HTTP's status codes, as deno.land/std/http/http_status.ts has them.
+// Names of HTTP status codes, as in deno.land/std/http/http_status.ts.
 import { STATUS_CODES } from "node:http";
 
 export const STATUS_TEXT = { ...STATUS_CODES };

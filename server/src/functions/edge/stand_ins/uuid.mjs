@@ -1,4 +1,4 @@
-// What functions use of the standard library's uuid.
+// The parts of the standard library's uuid that functions use.
 const PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const validate = (text) => PATTERN.test(text);
 export const version = (text) => Number.parseInt(PATTERN.exec(text)?.[1] ?? "NaN", 16);

@@ -38,12 +38,12 @@ const ATTEMPTS: u32 = 3;
 /// Tables loaded for the relations that the stream announced last.
 #[derive(Default)]
 pub struct Known {
-    tables: HashMap<u32, Looked>,
+    tables: HashMap<u32, KnownRelation>,
     /// The last transaction known to be visible to others.
     visible: Option<u32>,
 }
 
-struct Looked {
+struct KnownRelation {
     relation: Arc<Relation>,
     table: Option<Arc<Table>>,
     /// Columns are identified by name. After a rename, the columns of earlier changes are unknown.
@@ -72,7 +72,7 @@ impl Known {
             let table = found.get(&relation.id).cloned();
             let is_gone = |name: &str| table.as_ref().is_some_and(|table| table.column(name).is_none());
             let is_stale = relation.columns.iter().any(|column| is_gone(&column.name));
-            self.tables.insert(relation.id, Looked { relation, table, is_stale });
+            self.tables.insert(relation.id, KnownRelation { relation, table, is_stale });
         }
         Ok(())
     }

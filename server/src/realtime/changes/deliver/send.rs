@@ -16,7 +16,7 @@ use crate::realtime::token::Identity;
 
 /// PostgreSQL's answer about a row for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
+enum Visibility {
     Seen,
     Unseen,
     /// No answer: a timeout, a failing server.
@@ -35,24 +35,24 @@ pub(super) fn send(
     answers: &[PartAnswer],
     rights: &AllRights,
 ) -> Vec<(usize, Arc<Entry>)> {
-    let mut sights: HashMap<(usize, usize), Sight> = HashMap::new();
+    let mut sights: HashMap<(usize, usize), Visibility> = HashMap::new();
     for ((group, _), (part, places)) in &asked.visible {
         let (seen, other) = match &answers[*part] {
             Ok(rows) => {
                 let rows = rows.last().map(Vec::as_slice).unwrap_or_default();
                 let seen: Vec<usize> =
                     rows.iter().filter_map(|row| usize::try_from(row.int4(0).ok()??).ok()?.checked_sub(1)).collect();
-                (seen, Sight::Unseen)
+                (seen, Visibility::Unseen)
             }
             Err(refusal) => {
                 let is_fault =
                     ["57", "53", "40", "08", "55", "58", "XX"].iter().any(|class| refusal.code.starts_with(class));
                 tracing::debug!(%refusal, role = groups[*group].caller.role, "a policy failed for a subscriber");
-                (Vec::new(), if is_fault { Sight::Unknown } else { Sight::Unseen })
+                (Vec::new(), if is_fault { Visibility::Unknown } else { Visibility::Unseen })
             }
         };
         for (row, place) in places.iter().enumerate() {
-            sights.insert((*group, *place), if seen.contains(&row) { Sight::Seen } else { other });
+            sights.insert((*group, *place), if seen.contains(&row) { Visibility::Seen } else { other });
         }
     }
     let holds = |(question, row): &(usize, usize)| match &answers[asked.questions[*question]] {
@@ -104,9 +104,9 @@ pub(super) fn send(
             _ if !passes => continue,
             _ if !rights.rls => Shown::Row,
             _ => match sights.get(&(group, place)) {
-                Some(Sight::Seen) => Shown::Row,
-                Some(Sight::Unseen) if leaves() => Shown::Left,
-                Some(Sight::Unknown) => {
+                Some(Visibility::Seen) => Shown::Row,
+                Some(Visibility::Unseen) if leaves() => Shown::Left,
+                Some(Visibility::Unknown) => {
                     if !failed.contains(&entry.member.id) {
                         failed.push(entry.member.id);
                         end(&entry.member, "Changes could not be checked against the database");
@@ -114,7 +114,7 @@ pub(super) fn send(
                     continue;
                 }
                 // Not asked means not allowed.
-                Some(Sight::Unseen) | None => continue,
+                Some(Visibility::Unseen) | None => continue,
             },
         };
         if let Some(view) = view.filter(|_| verdict == Shown::Row && change.action != Action::Delete) {

@@ -1,4 +1,4 @@
-//! A body on its way into the store: in memory while it is short, else spooled and sent in parts.
+//! Uploads a body into the store: in memory while it is short, otherwise spooled and sent in parts.
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File};
@@ -13,31 +13,31 @@ use tokio::task::JoinHandle;
 
 use super::request::{self, Asked, Body};
 use super::{Place, S3Store};
-use crate::storage::backend::gathering::Gathering;
+use crate::storage::backend::write_buffer::WriteBuffer;
 use crate::storage::error::StorageError;
 use crate::storage::s3::xml;
 
-/// Bytes that are gathered before they are spooled; a shorter body never is.
+/// Bytes collected before the body is spooled. Shorter bodies stay in memory.
 const IN_MEMORY: usize = 512 << 10;
 /// Bytes hashed at a time.
 const PIECE: u64 = 256 << 10;
 
-/// A body that is being received. Dropped before [`S3File::finish`], it leaves nothing.
+/// A body being received. If it is dropped before [`S3File::finish`], nothing is left.
 pub struct S3File {
     store: S3Store,
     place: Place,
-    waiting: Gathering,
+    waiting: WriteBuffer,
     spool: Option<Arc<File>>,
     /// Bytes in the spool.
     spooled: u64,
     parts: Option<Parts>,
-    /// Bytes that parts on their way cover.
+    /// Bytes covered by parts that were started.
     given: u64,
 }
 
 impl S3File {
     pub(super) fn new(store: S3Store, place: Place) -> Self {
-        let waiting = Gathering::new(&store.room);
+        let waiting = WriteBuffer::new(&store.room);
         Self { store, place, waiting, spool: None, spooled: 0, parts: None, given: 0 }
     }
 
@@ -46,14 +46,14 @@ impl S3File {
             self.spill().await?;
         }
         let part_size = self.store.stores.part_size();
-        // One byte more: a body of exactly one part needs no parts.
+        // One byte more, because a body of exactly one part needs no multipart upload.
         while self.spooled > self.given + part_size {
             self.give(part_size).await?;
         }
         Ok(())
     }
 
-    /// Moves what is in memory to the spool.
+    /// Moves the buffered bytes to the spool.
     async fn spill(&mut self) -> Result<(), StorageError> {
         let (spool, waiting) = (self.spool.take(), self.waiting.give());
         let folder = self.store.stores.spool().clone();
@@ -64,7 +64,7 @@ impl S3File {
                     if fs::metadata(&folder).is_err() {
                         DirBuilder::new().mode(0o700).recursive(true).create(&folder)?;
                     }
-                    // It has no name, so nothing is left of it whatever happens.
+                    // The file has no name, so it disappears in any case.
                     Arc::new(tempfile::tempfile_in(&folder)?)
                 }
             };
@@ -93,7 +93,7 @@ impl S3File {
         parts.send(body).await
     }
 
-    /// Makes the object; `md5` is of the whole body.
+    /// Completes the object; `md5` is the hash of the whole body.
     pub async fn finish(mut self, md5: &[u8; 16]) -> Result<Place, StorageError> {
         let key = self.store.stores.key(&self.place);
         if self.spool.is_some() && !self.waiting.is_empty() {
@@ -116,13 +116,13 @@ impl S3File {
     }
 }
 
-/// An object that is being put together of parts. Dropped before [`Parts::complete`], the store is told to forget them.
+/// A multipart upload. If it is dropped before [`Parts::complete`], the upload is aborted.
 pub struct Parts {
     store: S3Store,
     key: String,
     id: String,
     number: usize,
-    /// Number and ETag of those that are there.
+    /// Number and ETag of the stored parts.
     there: Vec<(usize, String)>,
     under_way: VecDeque<JoinHandle<Result<(usize, String), StorageError>>>,
     completed: bool,
@@ -155,7 +155,7 @@ impl S3Store {
         })
     }
 
-    /// Tells the store to forget the parts of an upload.
+    /// Aborts a multipart upload.
     pub(super) async fn abort_parts(&self, key: &str, id: &str) -> Result<(), StorageError> {
         let asked = Asked::new(Method::DELETE, key).parameter("uploadId", id);
         let (response, _held) = self.stores.send(&asked, &Body::Empty).await?;
@@ -173,7 +173,7 @@ impl Parts {
         (self.number, asked)
     }
 
-    /// Sends a part; waits for an earlier one if enough are under way.
+    /// Sends a part. If enough are in progress, waits for an earlier one.
     pub async fn send(&mut self, body: Body) -> Result<(), StorageError> {
         while self.under_way.len() >= self.store.stores.queue_size() {
             self.wait().await?;
@@ -197,7 +197,7 @@ impl Parts {
         self.send(Body::Whole(bytes)).await
     }
 
-    /// A part that the store has already; `length` bytes of it.
+    /// Adds a part by copying `length` bytes of an existing object.
     pub async fn copy(&mut self, from: &str, range: Option<(u64, u64)>, length: u64) -> Result<(), StorageError> {
         let (number, asked) = self.next();
         let mut asked =
@@ -235,7 +235,7 @@ impl Parts {
             .within(self.store.stores.time_for(self.number as u64 * self.store.stores.part_size() / 64));
         match self.store.answer(&asked, &Body::Whole(body.into_text().into())).await {
             Ok(_) => {}
-            // Asked again after its answer was lost: the object is there if the parts are gone.
+            // Retried after its answer was lost: if the parts are gone, the object exists.
             Err(StorageError::NoSuchKey | StorageError::Internal(_))
                 if self.store.known(&self.key).await?.is_some() => {}
             Err(error) => return Err(error),
@@ -253,7 +253,7 @@ impl Drop for Parts {
         }
         self.under_way.iter().for_each(JoinHandle::abort);
         let (store, key, id) = (self.store.clone(), std::mem::take(&mut self.key), std::mem::take(&mut self.id));
-        // Where the runtime has ended, the parts are found by their age.
+        // If the runtime has ended, the sweep aborts the upload later.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             if let Err(error) = store.abort_parts(&key, &id).await {
@@ -263,7 +263,7 @@ impl Drop for Parts {
     }
 }
 
-/// The hash of a body, as the store compares it.
+/// The hash of a body for the `Content-MD5` header.
 async fn content_md5_of(body: &Body) -> Result<String, StorageError> {
     let (file, first, length) = match body {
         Body::Empty => return Ok(request::content_md5(&Md5::digest(b""))),

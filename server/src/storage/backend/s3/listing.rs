@@ -1,4 +1,4 @@
-//! What is in the store, page by page.
+//! Lists the objects in the store, page by page.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use reqwest::Method;
 
 use super::S3Store;
 use super::request::{self, Asked, Body};
-use crate::storage::backend::bucket::Lying;
+use crate::storage::backend::bucket::BucketEntry;
 use crate::storage::backend::{Listed, listed};
 use crate::storage::error::StorageError;
 use crate::storage::s3::xml::{self, Record, text_of};
 
 impl S3Store {
-    /// Versions and parts older than `min_age`, a page of the store at a time.
+    /// Versions and parts older than `min_age`, one page of the store at a time.
     pub(super) async fn list(
         &self,
         min_age: Duration,
@@ -29,13 +29,13 @@ impl S3Store {
         .await
     }
 
-    /// Everything below the prefix.
-    pub async fn everything(&self) -> Result<Vec<Lying>, StorageError> {
+    /// All objects below the prefix.
+    pub async fn everything(&self) -> Result<Vec<BucketEntry>, StorageError> {
         let mut found = Vec::new();
         self.pages(
             |path, object| {
                 let size = text_of(object, "Size")?.parse().ok()?;
-                Some(Lying { name: path.to_owned(), size })
+                Some(BucketEntry { name: path.to_owned(), size })
             },
             async |page| {
                 found.extend(page);
@@ -46,7 +46,7 @@ impl S3Store {
         Ok(found)
     }
 
-    /// What `read` makes of each object, a page of the store at a time.
+    /// Maps each object with `read`, one page of the store at a time.
     async fn pages<T>(
         &self,
         read: impl Fn(&str, &Record) -> Option<T>,
@@ -82,7 +82,7 @@ impl S3Store {
         }
     }
 
-    /// Uploads in parts that nobody completes any more: their parts cost room that no listing shows.
+    /// Aborts abandoned multipart uploads, whose parts use space without being listed.
     pub async fn abort_old_uploads(&self, min_age: Duration) -> Result<(), StorageError> {
         let (mut after_key, mut after_id): (Option<String>, Option<String>) = (None, None);
         loop {
@@ -117,7 +117,7 @@ fn decoded(key: &str, is_encoded: bool) -> String {
     if !is_encoded {
         return key.to_owned();
     }
-    // Some stores encode a blank as a plus here.
+    // Some stores encode a space as a plus here.
     percent_encoding::percent_decode_str(&key.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 

@@ -1,4 +1,4 @@
-//! One request to the store: signed, limited, and made again where that does no harm.
+//! A request to the store: signed, with deadlines, and retried if that is safe.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,27 +23,27 @@ use crate::storage::error::StorageError;
 use crate::storage::s3::xml;
 use crate::storage::sigv4::{ALGORITHM, SigningKey, UNSIGNED, encoded, encoded_path};
 
-/// How long a connection may take to come about.
+/// Deadline for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a request waits for others to end before it is refused.
+/// How long a request waits for a free connection before it is refused.
 const SOCKET_WAIT: Duration = Duration::from_secs(5);
-/// How often a request is made, and the first pause between.
+/// How many attempts a request has, and the first pause between them.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
-/// The slowest store that is waited for, bytes per second.
+/// The slowest transfer that deadlines allow for, in bytes per second.
 const SLOWEST: u64 = 256 << 10;
 /// Bytes read from the spool at a time.
 const PIECE: u64 = 256 << 10;
-/// As much of a refusal as is read.
+/// How much of an error response is read.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
 /// The client of a store.
 #[derive(Debug)]
 pub struct Stores {
     http: reqwest::Client,
-    /// Of the bucket: keys follow.
+    /// The bucket's URL; keys are appended.
     base: Url,
-    /// As the store sees it in the signature.
+    /// The host name as signed.
     host: String,
     bucket: String,
     region: String,
@@ -58,10 +58,10 @@ pub struct Stores {
     spool: PathBuf,
 }
 
-/// A connection to the store, while an answer is read.
+/// A permit for a connection to the store, held while an answer is read.
 pub type Held = OwnedSemaphorePermit;
 
-/// What is sent. All of it can be sent again.
+/// A request body. Every kind can be sent again.
 #[derive(Clone, Debug)]
 pub enum Body {
     Empty,
@@ -103,7 +103,7 @@ impl Body {
     }
 }
 
-/// Reads off the workers.
+/// Reads a range of a file off the worker threads.
 pub async fn read_piece(file: Arc<File>, first: u64, end: u64) -> std::io::Result<(Arc<File>, Bytes)> {
     let read = tokio::task::spawn_blocking(move || {
         let mut piece = vec![0; usize::try_from(end - first).unwrap_or(0)];
@@ -113,19 +113,19 @@ pub async fn read_piece(file: Arc<File>, first: u64, end: u64) -> std::io::Resul
     read.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
 
-/// A request, but for its body.
+/// A request without its body.
 #[derive(Clone, Debug)]
 pub struct Asked {
     method: Method,
     key: String,
     parameters: Vec<(String, String)>,
     headers: Vec<(&'static str, String)>,
-    /// For all of it, with the reading of the answer's head.
+    /// Deadline for sending the request and receiving the response head.
     within: Option<Duration>,
 }
 
 impl Asked {
-    /// About an object, or with an empty key about the bucket.
+    /// A request about an object or, with an empty key, about the bucket.
     pub fn new(method: Method, key: &str) -> Self {
         Self { method, key: key.to_owned(), parameters: Vec::new(), headers: Vec::new(), within: None }
     }
@@ -140,7 +140,7 @@ impl Asked {
         self
     }
 
-    /// Gives the store longer than usual.
+    /// Sets a longer deadline.
     pub fn within(mut self, time: Duration) -> Self {
         self.within = Some(time);
         self
@@ -149,7 +149,7 @@ impl Asked {
 
 impl Stores {
     pub fn new(config: &S3StoreConfig) -> anyhow::Result<Self> {
-        // A second installation changes nothing.
+        // A second installation has no effect.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -191,7 +191,7 @@ impl Stores {
         format!("{}{}", self.prefix(), place.as_str())
     }
 
-    /// What all keys of ours begin with.
+    /// Prefix of all our keys.
     pub fn prefix(&self) -> String {
         if self.tenant.is_empty() { String::new() } else { format!("{}/", self.tenant) }
     }
@@ -212,13 +212,13 @@ impl Stores {
         &self.spool
     }
 
-    /// How long so many bytes may take.
+    /// Deadline for transferring this many bytes.
     pub fn time_for(&self, bytes: u64) -> Duration {
         self.timeout + Duration::from_secs(bytes / SLOWEST)
     }
 
-    /// The head of the answer, whatever its status; again after a fault of the store or on the way. Every request of ours
-    /// may be made twice: a version is written by one writer alone.
+    /// The response head, whatever its status. Retries after errors of the store or the network. All our requests may be
+    /// repeated, because each version has a single writer.
     pub async fn send(&self, asked: &Asked, body: &Body) -> Result<(Response, Held), StorageError> {
         let held = tokio::time::timeout(SOCKET_WAIT, Arc::clone(&self.sockets).acquire_owned()).await;
         let held = held.map_err(|_| StorageError::Unavailable("too many requests to the file store".to_owned()))?;
@@ -232,7 +232,7 @@ impl Stores {
                     format!("status {}", response.status())
                 }
                 Ok(Ok(response)) => return Ok((response, held)),
-                // What hangs once is not waited for again: somebody waits for us.
+                // A timeout is not retried, because a client is waiting.
                 Err(_) => return Err(StorageError::Unavailable("the file store did not answer in time".to_owned())),
                 Ok(Err(error)) if error.is_timeout() || attempt == TRIES => return Err(transport(error)),
                 Ok(Err(error)) => with_causes(&error),
@@ -292,7 +292,7 @@ impl Stores {
     }
 }
 
-/// Whether the store may well do it a moment later.
+/// Whether the store may succeed a moment later.
 fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 500 | 502 | 503 | 504)
 }
@@ -309,7 +309,7 @@ pub fn unreadable(_: StorageError) -> StorageError {
     StorageError::Unavailable("the file store's answer cannot be read".to_owned())
 }
 
-/// What the store says in an answer that is no success.
+/// The error in an unsuccessful response.
 pub async fn refusal(mut response: Response) -> StorageError {
     let status = response.status();
     let mut text = Vec::new();
@@ -327,7 +327,7 @@ pub async fn refusal(mut response: Response) -> StorageError {
     }
 }
 
-/// The error in an answer that may be one.
+/// The error in a response body, if it is one.
 pub fn said_error(text: &[u8]) -> Option<StorageError> {
     let (_, said) = xml::read(text, "Error", "none").ok()?;
     let code = xml::text_of(&said, "Code")?;
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_in_an_answer_is_seen_whatever_its_status() {
+    fn errors_are_found_in_answers_of_any_status() {
         let text = b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>x</Message></Error>";
         assert!(matches!(said_error(text), Some(StorageError::Unavailable(_))));
         let text = b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>";

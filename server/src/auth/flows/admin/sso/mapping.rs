@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mapping_keeps_what_has_a_meaning_and_refuses_what_is_of_the_wrong_type() {
+    fn attribute_mappings_keep_known_keys_and_refuse_wrong_types() {
         for (body, wanted) in [
             (json!({}), json!(null)),
             (json!({ "attribute_mapping": null }), json!(null)),

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_escaped_for_where_they_stand() {
+    fn values_are_escaped_for_their_context() {
         let data = json!({"V": "a+b <c> \"d\" & 'e'", "U": "https://x/?a=b&c=d+e", "J": "javascript:alert(1)"});
         for (template, expected) in [
             ("<p>{{ .V }}</p>", "<p>a&#43;b &lt;c&gt; &#34;d&#34; &amp; &#39;e&#39;</p>"),

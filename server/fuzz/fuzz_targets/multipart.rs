@@ -1,0 +1,7 @@
+//! Forms with a file: the same in any pieces, read or refused.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| ferrobase::storage::fuzzed::multipart(data));

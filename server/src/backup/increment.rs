@@ -1,0 +1,258 @@
+//! Incremental archives: what has changed since another archive, by PostgreSQL's own means (`summarize_wal`, `pg_basebackup
+//! --incremental`; `pg_combinebackup` at the restore).
+//!
+//! PostgreSQL asks for the list of files of the archive that this one goes on from. The server cannot open that archive, so the list
+//! of the last one is kept beside the state of the backups. The name of an incremental archive says which one it goes on from.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::archive::{Manifest, Writer};
+use super::backup_store::BackupStore;
+use super::cluster::{self, Source};
+use super::error::BackupError;
+use super::program::Running;
+use super::state::FOLDER;
+use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention};
+
+/// Which archive the next one goes on from, and what PostgreSQL wants to know of it.
+const PARENT: &str = "parent.json";
+const LIST: &str = "parent.manifest";
+/// A list longer than this is none.
+const LIST_MAX: u64 = 1 << 30;
+/// PostgreSQL's own list, the last entry of what `pg_basebackup` writes.
+const ENTRY: &str = "backup_manifest";
+
+/// The archive that the next incremental one goes on from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Its name in its place.
+    pub name: String,
+    /// Its full name.
+    pub archive: String,
+    /// When the full archive was begun that its chain goes back to.
+    pub full_at: DateTime<Utc>,
+    /// Of the list beside it.
+    sha256: String,
+    #[serde(skip)]
+    list: PathBuf,
+}
+
+impl Parent {
+    /// The last archive of `backup_store` that this data folder has made; absent where none can be gone on from.
+    pub async fn find(data_dir: &Path, backup_store: &BackupStore) -> Result<Option<Self>, BackupError> {
+        let folder = data_dir.join(FOLDER);
+        let known = std::fs::read(folder.join(PARENT)).ok().and_then(|text| serde_json::from_slice::<Self>(&text).ok());
+        let Some(mut parent) = known else { return Ok(None) };
+        parent.list = folder.join(LIST);
+        // A kill between the two files leaves two that do not belong together.
+        let is_whole = std::fs::read(&parent.list).is_ok_and(|list| hex::encode(Sha256::digest(list)) == parent.sha256);
+        let is_there = parent.archive == backup_store.full_name(&parent.name)
+            && backup_store.names().await?.contains(&parent.name);
+        Ok((is_whole && is_there).then_some(parent))
+    }
+
+    /// Has the next incremental archive go on from `made`, if PostgreSQL can.
+    pub fn record(data_dir: &Path, made: &Made) -> Result<(), BackupError> {
+        let folder = data_dir.join(FOLDER);
+        let Some(list) = &made.list else {
+            let _ = std::fs::remove_file(folder.join(PARENT));
+            return Ok(());
+        };
+        let parent = Self {
+            name: made.name.clone(),
+            archive: made.archive.clone(),
+            full_at: made.full_at,
+            sha256: hex::encode(Sha256::digest(list)),
+            list: PathBuf::new(),
+        };
+        let write = |name: &str, content: &[u8]| {
+            let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
+            std::fs::create_dir_all(&folder)
+                .and_then(|()| std::fs::write(&partial, content))
+                .and_then(|()| std::fs::rename(&partial, &path))
+                .map_err(BackupError::io("cannot write", &path))
+        };
+        write(LIST, list)?;
+        let text = serde_json::to_vec_pretty(&parent)
+            .map_err(|error| BackupError::io("cannot write", PARENT)(error.into()))?;
+        write(PARENT, &text)
+    }
+}
+
+/// PostgreSQL's list for an archive that we have copied ourselves: the files of the cluster, and the log that makes them whole.
+/// Reference: PostgreSQL's "Backup Manifest Format".
+pub fn list(manifest: &Manifest, system: &str, timeline: u32) -> Vec<u8> {
+    let folder = format!("{}/", cluster::FOLDER);
+    let modified = manifest.made_at.format("%Y-%m-%d %H:%M:%S GMT");
+    let files = manifest.entries.iter().filter_map(|(path, content)| {
+        let path = path.strip_prefix(&folder).filter(|path| !path.starts_with("pg_wal/"))?;
+        let path = serde_json::Value::from(path);
+        Some(format!(
+            "{{ \"Path\": {path}, \"Size\": {}, \"Last-Modified\": \"{modified}\", \"Checksum-Algorithm\": \"SHA256\", \"Checksum\": \"{}\" }}",
+            content.size, content.sha256
+        ))
+    });
+    let files: Vec<String> = files.collect();
+    let mut text = format!(
+        "{{ \"PostgreSQL-Backup-Manifest-Version\": 2,\n\"System-Identifier\": {system},\n\"Files\": [\n{}\n],\n\"WAL-Ranges\": [\n\
+         {{ \"Timeline\": {timeline}, \"Start-LSN\": \"{}\", \"End-LSN\": \"{}\" }}\n],\n",
+        files.join(",\n"),
+        manifest.start_lsn,
+        manifest.stop_lsn
+    );
+    let digest = hex::encode(Sha256::digest(text.as_bytes()));
+    text.push_str(&format!("\"Manifest-Checksum\": \"{digest}\"}}\n"));
+    text.into_bytes()
+}
+
+/// What a list of PostgreSQL's says of the log: where it begins and ends.
+fn log_range(list: &[u8]) -> Option<(String, String)> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Range {
+        #[serde(rename = "Start-LSN")]
+        start: String,
+        #[serde(rename = "End-LSN")]
+        end: String,
+    }
+    #[derive(Deserialize)]
+    struct List {
+        #[serde(rename = "WAL-Ranges")]
+        ranges: Vec<Range>,
+    }
+    let List { ranges } = serde_json::from_slice(list).ok()?;
+    Some((ranges.first()?.start.clone(), ranges.last()?.end.clone()))
+}
+
+/// Writes what has changed since `parent` into a new archive in `backup_store`, by `pg_basebackup`, which is connected.
+pub async fn make(
+    contents: &Contents,
+    parent: &Parent,
+    pg_basebackup: Command,
+    backup_store: &BackupStore,
+    recipients: &[Recipient],
+) -> Result<Made, BackupError> {
+    let since = retention::time_of(&parent.name).ok_or(BackupError::NoParent { name: parent.name.clone() })?;
+    let name = retention::incremental_name(Utc::now(), since);
+    create(backup_store, &name, parent.full_at, recipients, |writer| {
+        write(contents, parent, since, pg_basebackup, writer)
+    })
+    .await
+}
+
+async fn write(
+    contents: &Contents,
+    parent: &Parent,
+    since: DateTime<Utc>,
+    mut pg_basebackup: Command,
+    mut writer: Writer,
+) -> Result<Written, BackupError> {
+    let hold = contents.files.hold().await?;
+    let source = Source::open(&contents.admin_url, true).await?;
+    let (before, xid) = source.count_rows().await?;
+    let made_at = Utc::now();
+    pg_basebackup.args(["--pgdata=-", "--format=tar", "--wal-method=fetch", "--checkpoint=fast", "--no-password"]);
+    pg_basebackup.args(["--manifest-checksums=SHA256", "--no-sync", "--label=ferrobase"]);
+    pg_basebackup.arg(format!("--incremental={}", parent.list.display()));
+    let (mut writer, list) = blocking(move || {
+        let mut running = Running::start("pg_basebackup", &mut pg_basebackup, Stdio::null(), Stdio::piped())?;
+        let copied = match running.child.stdout.take() {
+            Some(out) => take_all(out, &mut writer),
+            None => Ok(Vec::new()),
+        };
+        // What the program says of itself tells more than that its output ends.
+        running.end()?;
+        Ok((writer, copied?))
+    })
+    .await?;
+    let ended_at = Utc::now();
+    let (after, _) = source.count_rows().await?;
+    let (start_lsn, stop_lsn) = log_range(&list)
+        .ok_or_else(|| BackupError::io("cannot read", ENTRY)(std::io::ErrorKind::InvalidData.into()))?;
+    let manifest = writer.manifest();
+    manifest.parent = Some(parent.name.clone());
+    manifest.postgres.clone_from(&source.major);
+    manifest.chain.clone_from(&source.chain);
+    manifest.start_lsn = start_lsn;
+    manifest.stop_lsn = stop_lsn;
+    manifest.counted_xid = xid;
+    manifest.made_at = made_at;
+    manifest.ended_at = Some(ended_at);
+    manifest.rows =
+        before.into_iter().filter_map(|(table, rows)| Some((table.clone(), [rows, *after.get(&table)?]))).collect();
+    let chain = source.chain.clone();
+    let data_dir = source.data_dir.clone();
+    let writer = blocking(move || {
+        for name in cluster::PASSWORDS {
+            writer.file(name, &data_dir.with_file_name(name))?;
+        }
+        Ok(writer)
+    })
+    .await?;
+    let (size, files) = finish(writer, contents, Some(since)).await?;
+    drop(source);
+    drop(hold);
+    Ok(Written { size, made_at, chain, files, list: Some(list) })
+}
+
+/// Takes what `pg_basebackup` writes into the archive. Yields PostgreSQL's list of it.
+fn take_all(out: impl Read, writer: &mut Writer) -> Result<Vec<u8>, BackupError> {
+    let io = || BackupError::io("cannot read", "pg_basebackup");
+    // Files of the top come first.
+    writer.folder(cluster::FOLDER)?;
+    let mut tar = tar::Archive::new(out);
+    let mut list = Vec::new();
+    for entry in tar.entries().map_err(io())? {
+        let mut entry = entry.map_err(io())?;
+        let path = entry.path().map_err(io())?.to_string_lossy().trim_matches(['.', '/']).to_owned();
+        if entry.header().entry_type().is_dir() {
+            writer.folder(&format!("{}/{path}", cluster::FOLDER))?;
+        } else if path == ENTRY {
+            (&mut entry).take(LIST_MAX).read_to_end(&mut list).map_err(io())?;
+        } else {
+            let size = entry.size();
+            writer.stream(&format!("{}/{path}", cluster::FOLDER), size, &mut entry)?;
+        }
+    }
+    std::io::copy(&mut tar.into_inner(), &mut std::io::sink()).map_err(io())?;
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::archive::Content;
+
+    #[test]
+    fn a_list_has_the_files_of_the_cluster_and_its_own_checksum() {
+        let content = |sha256: &str| Content { size: 8192, sha256: sha256.to_owned() };
+        let manifest = Manifest {
+            start_lsn: "0/2000028".to_owned(),
+            stop_lsn: "0/2000120".to_owned(),
+            entries: [
+                ("db/base/1/1255".to_owned(), content("aa")),
+                ("db/pg_wal/000000010000000000000002".to_owned(), content("bb")),
+                ("files/b/letter/1".to_owned(), content("cc")),
+            ]
+            .into(),
+            ..Manifest::default()
+        };
+        let list = list(&manifest, "7123456789012345678", 3);
+        let text = String::from_utf8(list.clone()).expect("a text");
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(value["System-Identifier"], 7_123_456_789_012_345_678_u64);
+        let paths: Vec<_> = value["Files"].as_array().expect("files").iter().map(|file| &file["Path"]).collect();
+        assert_eq!(paths, ["base/1/1255"]);
+        assert_eq!(value["WAL-Ranges"][0]["Timeline"], 3);
+        assert_eq!(log_range(&list), Some(("0/2000028".to_owned(), "0/2000120".to_owned())));
+        let (checked, _) = text.split_once("\"Manifest-Checksum\"").expect("a checksum");
+        assert_eq!(value["Manifest-Checksum"], hex::encode(Sha256::digest(checked)));
+        assert!(checked.ends_with("],\n") && text.ends_with("}\n"));
+    }
+}

@@ -1,0 +1,207 @@
+//! When a queue stops growing and refuses: once requests have waited for too long without a break, which a burst's do not.
+//!
+//! Under lasting overload a queue makes every answer late and no answer sooner. What counts is how long requests wait, compared
+//! with how long they are served: a long queue of quick requests is no overload, if it is over in a moment. While overload lasts,
+//! only so many requests wait that connections never idle, and the others are refused at once. Each class of requests (quick or
+//! not) has its own state, since slow requests may queue for long while quick ones pass them. A database that stands still is no
+//! overload either: requests wait until it answers again.
+
+use std::time::{Duration, Instant};
+
+/// A wait up to this is not long, however short requests are.
+pub const LONG_WAIT: Duration = Duration::from_millis(100);
+/// Nor is one up to so many times what requests of the class are served.
+const LONG_WAIT_IN_HOLDS: u32 = 8;
+/// If none has been served for so many times that, nor for [`LONG_WAIT`], the queue does not move.
+const STILL_IN_HOLDS: u32 = 4;
+/// With fewer requests per connection than this it is not the number of requests that makes them wait.
+const LEAST_QUEUE: usize = 4;
+/// For how long requests wait too long before it counts as overload.
+pub const LASTING: Duration = Duration::from_millis(500);
+/// How long after the last refusal the state ends.
+const CALM_AFTER: Duration = Duration::from_secs(1);
+
+/// A moving average of how long requests are served. The first one counts in full.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Typical {
+    seconds: f64,
+    /// When the last one was served.
+    last: Option<Instant>,
+}
+
+impl Typical {
+    /// Notes that a request has been served at `now`.
+    pub fn note(&mut self, took: Duration, now: Instant) {
+        let took = took.as_secs_f64();
+        let former = if self.last.is_some() { self.seconds } else { took };
+        self.seconds = former + (took - former) / 16.0;
+        self.last = Some(now);
+    }
+
+    pub fn get(self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+
+    /// For how long none has been served.
+    pub fn still(self, now: Instant) -> Duration {
+        self.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last))
+    }
+}
+
+/// Whether the requests of one class come faster than they are served.
+#[derive(Debug, Default)]
+pub struct Overload {
+    /// Since when every request that came has found a long wait.
+    long_since: Option<Instant>,
+    /// The last refusal, while there is overload.
+    refused: Option<Instant>,
+}
+
+/// What a request finds when it comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    /// How many are served at once: the connections of a pool, or threads.
+    pub size: usize,
+    /// Requests of its class that wait.
+    pub waiting: usize,
+    /// Those of its own role and client.
+    pub own: usize,
+    /// How long the one that comes next has waited.
+    pub wait: Duration,
+    /// How long such a request is usually served.
+    pub hold: Duration,
+    /// For how long none has been served.
+    pub still: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Queue,
+    Refuse,
+    /// Overload has just been found: the request is refused, and so are those that wait, except for the first of each client.
+    RefuseAll,
+}
+
+impl Overload {
+    /// Whether a request may wait.
+    pub fn judge(&mut self, queue: Queue, now: Instant) -> Verdict {
+        if let Some(refused) = self.refused {
+            if !queue.is_enough() {
+                if now.duration_since(refused) > CALM_AFTER {
+                    *self = Self::default();
+                }
+                return Verdict::Queue;
+            }
+            self.refused = Some(now);
+            return Verdict::Refuse;
+        }
+        if !queue.is_long() {
+            self.long_since = None;
+            return Verdict::Queue;
+        }
+        let since = *self.long_since.get_or_insert(now);
+        if now.duration_since(since) < LASTING {
+            return Verdict::Queue;
+        }
+        self.refused = Some(now);
+        Verdict::RefuseAll
+    }
+}
+
+impl Queue {
+    fn is_long(self) -> bool {
+        self.waiting >= self.size * LEAST_QUEUE
+            && self.wait > LONG_WAIT.max(self.hold * LONG_WAIT_IN_HOLDS)
+            && self.still < LONG_WAIT.max(self.hold * STILL_IN_HOLDS)
+    }
+
+    /// Whether connections stay busy without this request. A client whose other requests do not wait may be one of a few more,
+    /// so that a client that floods the server does not take all places.
+    fn is_enough(self) -> bool {
+        let most = self.size.div_ceil(2);
+        self.waiting >= 2 * most || (self.own > 0 && self.waiting >= most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVED: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_millis(161);
+
+    fn queue(waiting: usize, own: usize) -> Queue {
+        Queue { size: 10, waiting, own, wait: LONG, hold: SERVED, still: Duration::ZERO }
+    }
+
+    #[test]
+    fn a_long_wait_is_overload_when_it_lasts_and_a_burst_is_not() {
+        let (mut overload, start) = (Overload::default(), Instant::now());
+        assert_eq!(overload.judge(queue(5000, 5000), start), Verdict::Queue);
+        assert_eq!(overload.judge(queue(160, 160), start + LASTING / 2), Verdict::Queue);
+        assert_eq!(overload.judge(queue(39, 39), start + LASTING), Verdict::Queue, "it was shorter in between");
+        let again = start + 2 * LASTING;
+        assert_eq!(overload.judge(queue(160, 160), again), Verdict::Queue);
+        assert_eq!(overload.judge(queue(160, 160), again + LASTING), Verdict::RefuseAll);
+        assert_eq!(overload.judge(queue(5, 5), again + LASTING), Verdict::Refuse);
+    }
+
+    /// It counted requests instead, and refused what would have been served 40 ms later.
+    #[test]
+    fn a_long_queue_that_moves_quickly_is_no_overload() {
+        let (mut overload, start) = (Overload::default(), Instant::now());
+        for (wait, hold) in [(40, 1), (100, 1), (160, 20), (4000, 500)] {
+            let (wait, hold) = (Duration::from_millis(wait), Duration::from_millis(hold));
+            for part in 0..5 {
+                let found = Queue { wait, hold, ..queue(5000, 5000) };
+                assert_eq!(overload.judge(found, start + LASTING * part), Verdict::Queue, "{wait:?} {hold:?}");
+            }
+        }
+        // Few requests that wait for something else, such as a database that stands still for a moment.
+        let found = Queue { wait: Duration::from_secs(5), ..queue(30, 1) };
+        assert_eq!(overload.judge(found, start), Verdict::Queue);
+        assert_eq!(overload.judge(found, start + LASTING), Verdict::Queue);
+    }
+
+    /// Requests were refused as soon as a database that had stood still for a second answered again.
+    #[test]
+    fn a_queue_that_stood_still_is_waited_for() {
+        let (mut overload, start) = (Overload::default(), Instant::now());
+        for part in 0..5 {
+            let found = Queue { still: LONG_WAIT + LASTING * part, ..queue(1000, 1000) };
+            assert_eq!(overload.judge(found, start + LASTING * part), Verdict::Queue);
+        }
+        let again = start + LASTING * 5;
+        assert_eq!(overload.judge(queue(1000, 1000), again), Verdict::Queue);
+        assert_eq!(overload.judge(queue(500, 500), again + LASTING / 2), Verdict::Queue);
+        assert_eq!(overload.judge(queue(500, 500), again + LASTING), Verdict::RefuseAll, "it moves, and is too long");
+    }
+
+    fn overloaded(start: Instant) -> Overload {
+        let mut overload = Overload::default();
+        overload.judge(queue(1000, 1000), start);
+        assert_eq!(overload.judge(queue(1000, 1000), start + LASTING), Verdict::RefuseAll);
+        overload
+    }
+
+    #[test]
+    fn in_overload_as_many_wait_as_keep_connections_busy_and_a_flood_leaves_places_to_others() {
+        let start = Instant::now();
+        let mut overload = overloaded(start);
+        let mut judge = |waiting, own| overload.judge(queue(waiting, own), start + LASTING);
+        assert_eq!((judge(4, 4), judge(5, 5)), (Verdict::Queue, Verdict::Refuse));
+        assert_eq!((judge(5, 0), judge(9, 0), judge(9, 1)), (Verdict::Queue, Verdict::Queue, Verdict::Refuse));
+        assert_eq!(judge(10, 0), Verdict::Refuse);
+    }
+
+    #[test]
+    fn when_the_load_has_gone_requests_queue_again() {
+        let start = Instant::now();
+        let mut overload = overloaded(start);
+        let later = start + LASTING + CALM_AFTER / 2;
+        assert_eq!(overload.judge(queue(2, 2), later), Verdict::Queue, "at once");
+        let calm = later + CALM_AFTER;
+        assert_eq!(overload.judge(queue(2, 2), calm), Verdict::Queue);
+        assert_eq!(overload.judge(queue(100, 100), calm), Verdict::Queue, "a burst");
+    }
+}

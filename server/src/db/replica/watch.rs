@@ -1,0 +1,51 @@
+//! Watches how far the replica has come, and whether it answers at all.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::{Owner, Position, Shared};
+use crate::db::{self, DbError};
+
+/// How often the replica is asked.
+const EVERY: Duration = Duration::from_millis(100);
+/// How long it may take to answer before reads leave it.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// The pause before connecting again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+const REPLAYED: &str =
+    "select case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn()::text end";
+
+/// Watches until nobody needs it.
+pub async fn follow(shared: Arc<Shared>, owner: Weak<Owner>) {
+    let mut was_told = false;
+    while owner.strong_count() > 0 {
+        let outcome = keep(&shared, &owner).await;
+        let was_up = shared.replayed.send_replace(None).is_some();
+        let Err(error) = outcome else { return };
+        // Once for each time that it goes.
+        if was_up || !std::mem::replace(&mut was_told, true) {
+            tracing::warn!(%error, "the replica is not used: the primary answers all reads");
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Ends with an error when the replica cannot be used, and without one when nobody needs it any more.
+async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
+    let silent = || DbError::Broken("the replica does not answer".to_owned());
+    let client = timeout(ANSWER_TIMEOUT, db::connect_client(&shared.replica)).await.map_err(|_| silent())??;
+    while owner.strong_count() > 0 {
+        let row = timeout(ANSWER_TIMEOUT, client.query_typed_one(REPLAYED, &[])).await.map_err(|_| silent())??;
+        let text: Option<&str> = row.try_get(0)?;
+        let replayed = text.and_then(Position::parse).ok_or_else(|| {
+            DbError::Broken("FERROBASE_READ_REPLICA_URL names a server that is no replica".to_owned())
+        })?;
+        shared.marks.lock().forget(replayed);
+        shared.replayed.send_replace(Some(replayed));
+        sleep(EVERY).await;
+    }
+    Ok(())
+}

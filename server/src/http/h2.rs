@@ -1,0 +1,241 @@
+//! HTTP/2 on an encrypted connection.
+//!
+//! The HTTP library's own dispatcher works on when a client has given a request up or the connection is gone. Here such a request is dropped
+//! at once, as over HTTP/1.1: what it waits for is cancelled and freed. For the rest a request is the same as one of HTTP/1.1:
+//! its host is a header, and its target has only path and query.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use ::h2::server::{Connection, SendResponse};
+use ::h2::{Reason, RecvStream, SendStream};
+use actix_http::error::{DispatchError, PayloadError};
+use actix_http::{BoxedPayloadStream, HttpMessage as _, Payload, Request, Response};
+use actix_server::GracefulShutdownSignal;
+use actix_service::Service;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HOST, HeaderName, HeaderValue, HttpDate, TRANSFER_ENCODING, UPGRADE,
+};
+use actix_web::http::{Method, StatusCode, Uri};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::connection::{HEAD_TIMEOUT, KEEP_ALIVE, LINGER, Secure};
+
+/// The most requests of one connection at a time.
+const MOST_STREAMS: u32 = 128;
+/// The most bytes of a request's head, as the parser of HTTP/1.1 allows.
+const LONGEST_HEAD: u32 = 128 << 10;
+/// How much of a body a client may send before it is read: for one request, and for all of a connection.
+const WINDOW: (u32, u32) = (1 << 20, 4 << 20);
+/// How much of an answer is handed to the library at once.
+const CHUNK: usize = 64 << 10;
+
+/// Not in HTTP/2.
+const KEEP_ALIVE_HEADER: HeaderName = HeaderName::from_static("keep-alive");
+
+/// Serves a connection to its end.
+pub async fn serve<T, S, B>(
+    service: Rc<S>,
+    io: T,
+    peer: Option<SocketAddr>,
+    stopping: GracefulShutdownSignal,
+) -> Result<(), DispatchError>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    S: Service<Request, Response = Response<B>> + 'static,
+    S::Error: Into<Response<BoxBody>>,
+    B: MessageBody + 'static,
+{
+    let mut settings = ::h2::server::Builder::new();
+    settings
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_header_list_size(LONGEST_HEAD)
+        .initial_window_size(WINDOW.0)
+        .initial_connection_window_size(WINDOW.1);
+    let opening = timeout(HEAD_TIMEOUT, settings.handshake(io)).await;
+    let mut connection: Connection<T, Bytes> = opening.map_err(|_| DispatchError::SlowRequestTimeout)??;
+    let mut stopping = pin!(stopping.notified());
+    let is_closing = Rc::new(Cell::new(false));
+    // Requests under way. They are dropped with it.
+    let mut answering = JoinSet::new();
+    let (mut is_stopping, mut last) = (false, Instant::now());
+    loop {
+        tokio::select! {
+            accepted = connection.accept() => {
+                let Some(accepted) = accepted else { break };
+                let (request, respond) = accepted?;
+                last = Instant::now();
+                let (service, is_closing) = (service.clone(), is_closing.clone());
+                answering.spawn_local(async move {
+                    let (request, is_head) = received(request, peer);
+                    if let Err(error) = answer(&*service, request, respond, is_head, &is_closing).await {
+                        tracing::debug!(%error, "an answer over HTTP/2 was not sent");
+                    }
+                });
+            }
+            Some(_) = answering.join_next() => {
+                last = Instant::now();
+                if is_closing.get() && !is_stopping {
+                    is_stopping = true;
+                    connection.graceful_shutdown();
+                }
+            }
+            () = &mut stopping, if !is_stopping => {
+                is_stopping = true;
+                connection.graceful_shutdown();
+            }
+            () = sleep_until(last + KEEP_ALIVE), if !is_stopping && answering.is_empty() => {
+                is_stopping = true;
+                connection.graceful_shutdown();
+            }
+        }
+    }
+    // The last answers may still have to be written.
+    let _ = timeout(LINGER, poll_fn(|context| connection.poll_closed(context))).await;
+    Ok(())
+}
+
+/// The request in the form that one of HTTP/1.1 has, and whether its answer has no body.
+fn received(request: http_0_2::Request<RecvStream>, peer: Option<SocketAddr>) -> (Request, bool) {
+    let (parts, body) = request.into_parts();
+    let is_head = parts.method == Method::HEAD;
+    let body: BoxedPayloadStream = Box::pin(stream::unfold(body, async |mut body| {
+        let part = match body.data().await? {
+            Ok(part) => body.flow_control().release_capacity(part.len()).map(|()| part),
+            Err(error) => Err(error),
+        };
+        Some((part.map_err(PayloadError::Http2Payload), body))
+    }));
+    let mut request = Request::with_payload(Payload::Stream { payload: body });
+    request.extensions_mut().insert(Secure);
+    let head = request.head_mut();
+    head.method = parts.method;
+    head.version = parts.version;
+    head.headers = parts.headers.into();
+    head.peer_addr = peer;
+    if let Some(authority) = parts.uri.authority()
+        && !head.headers.contains_key(HOST)
+        && let Ok(value) = HeaderValue::from_str(authority.as_str())
+    {
+        head.headers.insert(HOST, value);
+    }
+    head.uri = match parts.uri.path_and_query() {
+        Some(target) => Uri::from(target.clone()),
+        None => parts.uri,
+    };
+    (request, is_head)
+}
+
+/// Why an answer was not sent.
+#[derive(Debug, thiserror::Error)]
+enum Unsent {
+    #[error("the client has given it up: {0}")]
+    GivenUp(Reason),
+    #[error(transparent)]
+    Connection(#[from] ::h2::Error),
+    #[error("its body failed: {0}")]
+    Body(String),
+}
+
+/// Lets the application answer. Whatever it does is dropped when the client gives the request up.
+async fn answer<S, B>(
+    service: &S,
+    request: Request,
+    mut respond: SendResponse<Bytes>,
+    is_head: bool,
+    is_closing: &Cell<bool>,
+) -> Result<(), Unsent>
+where
+    S: Service<Request, Response = Response<B>>,
+    S::Error: Into<Response<BoxBody>>,
+    B: MessageBody,
+{
+    let answered = tokio::select! {
+        reason = poll_fn(|context| respond.poll_reset(context)) => return Err(Unsent::GivenUp(reason?)),
+        answered = service.call(request) => answered,
+    };
+    match answered {
+        Ok(answer) => send(answer, respond, is_head, is_closing).await,
+        Err(error) => send(error.into(), respond, is_head, is_closing).await,
+    }
+}
+
+async fn send<B: MessageBody>(
+    answer: Response<B>,
+    mut respond: SendResponse<Bytes>,
+    is_head: bool,
+    is_closing: &Cell<bool>,
+) -> Result<(), Unsent> {
+    if !answer.head().keep_alive() {
+        is_closing.set(true);
+    }
+    let (answer, body) = answer.into_parts();
+    let size = match answer.status() {
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => BodySize::None,
+        _ => body.size(),
+    };
+    let is_empty = is_head || size.is_eof();
+    let mut sending = respond.send_response(head_of(&answer, size), is_empty)?;
+    if is_empty {
+        return Ok(());
+    }
+    let mut body = pin!(body);
+    loop {
+        let part = tokio::select! {
+            reason = poll_fn(|context| sending.poll_reset(context)) => return Err(Unsent::GivenUp(reason?)),
+            part = poll_fn(|context| body.as_mut().poll_next(context)) => part,
+        };
+        match part {
+            Some(Ok(part)) => send_part(&mut sending, part).await?,
+            Some(Err(error)) => {
+                let error: Box<dyn std::error::Error> = error.into();
+                sending.send_reset(Reason::INTERNAL_ERROR);
+                return Err(Unsent::Body(error.to_string()));
+            }
+            None => return Ok(sending.send_data(Bytes::new(), true)?),
+        }
+    }
+}
+
+/// Sends as much as the client takes, until all is sent.
+async fn send_part(sending: &mut SendStream<Bytes>, mut part: Bytes) -> Result<(), Unsent> {
+    while !part.is_empty() {
+        sending.reserve_capacity(part.len().min(CHUNK));
+        match poll_fn(|context| sending.poll_capacity(context)).await {
+            Some(room) => sending.send_data(part.split_to(room?.min(part.len())), false)?,
+            None => return Err(Unsent::GivenUp(Reason::CANCEL)),
+        }
+    }
+    Ok(())
+}
+
+/// The head of an answer, without what HTTP/2 does not know.
+fn head_of(answer: &Response<()>, size: BodySize) -> http_0_2::Response<()> {
+    let mut head = http_0_2::Response::new(());
+    *head.status_mut() = answer.status();
+    *head.version_mut() = http_0_2::Version::HTTP_2;
+    let headers = head.headers_mut();
+    for (name, value) in answer.headers() {
+        if ![CONNECTION, TRANSFER_ENCODING, UPGRADE, KEEP_ALIVE_HEADER].contains(name) {
+            headers.append(name, value.clone());
+        }
+    }
+    if let BodySize::Sized(length) = size {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    if !headers.contains_key(DATE)
+        && let Ok(now) = HeaderValue::try_from(HttpDate::from(SystemTime::now()).to_string())
+    {
+        headers.insert(DATE, now);
+    }
+    head
+}

@@ -1,0 +1,183 @@
+//! A project's code never runs as a superuser.
+
+use ferrobase::migrate;
+
+use super::{Fixture, query};
+
+/// Code that a project tries to run as a superuser. Its errors are ignored.
+pub const GRAB: &str = "create function public.grab() returns boolean language plpgsql as $$ begin
+    execute 'alter role postgres superuser';
+
+    return true;
+  exception when others then
+    return true;
+  end $$;
+  create function public.grab_row() returns trigger language plpgsql as $$ begin perform public.grab(); return new; end $$;
+  create function public.grab_ddl() returns event_trigger language plpgsql as $$ begin perform public.grab(); end $$;";
+
+/// Asserts that `postgres` is not a superuser after running `sql` in a separate session, whether it failed or not.
+async fn stays_plain(db: &Fixture, sql: &str) {
+    let outcome = query(&db.url, sql).await;
+    assert_plain(db, sql).await;
+    if let Err(error) = outcome {
+        assert!(error.as_db_error().is_some(), "{sql}: {error}");
+    }
+}
+
+pub async fn assert_plain(db: &Fixture, after: &str) {
+    let is_super = db.one("select rolsuper from pg_roles where rolname = 'postgres'").await;
+    // Other tests share the cluster.
+    query(&db.admin, "alter role postgres nosuperuser").await.expect("as before");
+    assert_eq!(is_super, "f", "a superuser after: {after}");
+}
+
+#[tokio::test]
+async fn project_code_is_never_run_by_a_superuser() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, GRAB).await.expect("functions");
+
+    // A trigger on the table that the webhook function writes to, both as an earlier version created it and as it is
+    // now.
+    query(&db.admin, include_str!("../../../sql/project/webhooks.sql")).await.expect("webhooks");
+    query(
+        &db.admin,
+        "alter function supabase_functions.http_request() owner to supabase_admin;
+         delete from _supavisor.platform_files where name = '90_rights.sql'",
+    )
+    .await
+    .expect("as of old");
+    migrate::platform(&db.admin).await.expect("platform");
+    let hook = "create trigger grab before insert on supabase_functions.hooks for each row execute function grab_row();
+                create table hooked (i int);
+                create trigger hook after insert on hooked for each row
+                  execute function supabase_functions.http_request('http://x/', 'POST', '{}', '{}', '1000');
+                insert into hooked values (1)";
+    query(&db.url, hook).await.expect("a webhook");
+    assert_plain(&db, hook).await;
+    assert_eq!(db.one("select count(*) from net.http_request_queue").await, "1");
+    stays_plain(
+        &db,
+        "create trigger grab before insert on net._http_response for each row execute function grab_row()",
+    )
+    .await;
+
+    // A function that matches better than PostgreSQL's own in the platform's statements.
+    let database = db.one("select current_database()").await;
+    let format = format!(
+        "create function public.format(text, name, text) returns text language plpgsql as
+           $$ begin perform public.grab(); return pg_catalog.format($1, $2, $3); end $$;
+         create function public.format(text, text) returns text language plpgsql as
+           $$ begin perform public.grab(); return pg_catalog.format($1, $2); end $$;
+         revoke create on database {database} from supabase_auth_admin"
+    );
+    query(&db.url, &format).await.expect("a function and a grant less");
+    query(&db.admin, "delete from _supavisor.platform_files").await.expect("all files run again");
+    migrate::platform(&db.admin).await.expect("platform");
+    assert_plain(&db, &format).await;
+    let may = format!("select has_database_privilege('supabase_auth_admin', '{database}', 'create')");
+    assert_eq!(db.one(&may).await, "t", "the grant is back");
+
+    // A view in place of the history table.
+    let history = "create schema supabase_migrations;
+                   create view supabase_migrations.schema_migrations as
+                     select case when public.grab() then '1' end as version, 'name'::text as name";
+    query(&db.url, history).await.expect("a view");
+    let known = migrate::project::known(&db.admin, &db.url).await.expect("known");
+    assert_eq!(known.history.get("1").map(String::as_str), Some("name"));
+    assert_plain(&db, history).await;
+
+    // A key to a table is checked with the rights of the table's owner, and casts its own type.
+    let key = "select vault.create_secret('s', 'one');
+               create type public.key as enum ('a');
+               create function public.uuid_of(public.key) returns uuid language plpgsql as
+                 $$ begin perform public.grab(); return (select id from vault.secrets limit 1); end $$;
+               create cast (public.key as uuid) with function public.uuid_of(public.key) as implicit;
+               create table public.holders (secret public.key references vault.secrets (id));
+               insert into public.holders values ('a')";
+    query(&db.url, key).await.expect("a row that refers to a secret");
+    assert_plain(&db, key).await;
+
+    // A temporary type with a common name.
+    stays_plain(
+        &db,
+        "create domain pg_temp.text as pg_catalog.text check (public.grab()); select vault.create_secret('a', 'b')",
+    )
+    .await;
+    let loose = "select string_agg(p.oid::regprocedure::text, ' ') from pg_proc p join pg_roles r on r.oid = p.proowner
+                 where r.rolsuper and p.prosecdef and not exists (
+                   select from unnest(p.proconfig) setting where setting like 'search_path=%pg_temp')";
+    assert_eq!(db.one(loose).await, "", "functions with a superuser's rights that look among temporary objects first");
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn a_projects_event_trigger_always_keeps_its_owners_rights() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, GRAB).await.expect("functions");
+    let make = "select ferrobase.create_event_trigger('grab', 'ddl_command_end', null, 'public.grab_ddl()')";
+    query(&db.url, make).await.expect("an event trigger");
+    for way in [
+        "alter routine public.grab_ddl() security invoker",
+        "set session_replication_role = replica; alter function public.grab_ddl() security invoker",
+        "drop function _supavisor.guard_event_triggers() cascade",
+        "drop function extensions.guard_event_triggers() cascade",
+    ] {
+        stays_plain(&db, way).await;
+        // A trusted extension's script runs as a superuser.
+        query(&db.url, "create extension citext; drop extension citext").await.expect("an extension");
+        assert_plain(&db, way).await;
+        query(&db.url, "alter function public.grab_ddl() security invoker").await.expect("its own");
+    }
+    let definer = "select prosecdef from pg_proc where oid = 'public.grab_ddl()'::regprocedure";
+    assert_eq!(db.one(definer).await, "t");
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn extension_scripts_do_not_resolve_project_objects() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, GRAB).await.expect("functions");
+    for (place, extension) in ["pg_cron", "pg_net"].into_iter().enumerate() {
+        let sql = format!(
+            "create schema evil{place};
+             create function evil{place}.format(text, text) returns text language plpgsql as
+               $$ begin perform public.grab(); return pg_catalog.format($1, $2); end $$;
+             create extension {extension} schema evil{place}"
+        );
+        query(&db.url, &sql).await.unwrap_or_else(|error| panic!("{extension}: {error:?}"));
+        assert_plain(&db, &sql).await;
+    }
+    // Its schema is its own, even under the empty search path of a dump; an existing schema of a project is not
+    // adopted.
+    let taken = "create schema pgsodium; create function pgsodium.planted() returns int language sql as 'select 1';
+                 create extension pgsodium";
+    let refused = query(&db.url, taken).await.expect_err("a schema in use");
+    assert_eq!(refused.as_db_error().map(|error| error.message()), Some("the schema pgsodium is in use already"));
+    let sql =
+        "create role planter; create schema pgsodium; grant all on schema pgsodium to planter; set search_path = '';
+               create extension pgsodium";
+    query(&db.url, sql).await.expect("an extension");
+    assert_plain(&db, sql).await;
+    for role in ["postgres", "planter"] {
+        let may = format!("select has_schema_privilege('{role}', 'pgsodium', 'create')");
+        assert_eq!(db.one(&may).await, "f", "{role}");
+    }
+    // A job created through a function belongs to the role that the function runs as.
+    query(
+        &db.url,
+        "create function public.plan() returns bigint language sql security definer set search_path = ''
+           as $$ select cron.schedule('nightly', '@daily', 'select 1') $$;
+         create function public.unplan() returns boolean language sql security definer set search_path = ''
+           as $$ select cron.unschedule('nightly') $$",
+    )
+    .await
+    .expect("functions");
+    let request = "set session authorization authenticator; set role anon; select public.plan()";
+    query(&db.admin, request).await.expect("a job");
+    assert_eq!(db.one("select username || ' ' || jobname from cron.job").await, "postgres nightly");
+    query(&db.admin, "set session authorization authenticator; set role anon; select public.unplan()")
+        .await
+        .expect("no job");
+    assert_eq!(db.one("select count(*) from cron.job").await, "0");
+    db.stop().await;
+}

@@ -1,0 +1,105 @@
+//! Lasting overload at auth and storage: what could only wait is refused at once, nothing that has begun is lost, and afterwards
+//! everybody is served again. For `/rest/v1` see `rest_isolation/limits.rs`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::support::{PASSWORD, Reply, TestApp};
+
+/// As outside of development.
+const REFUSES: (&str, &str) = ("FERROBASE_REFUSE_OVERLOAD", "true");
+
+/// Clients that ask without a pause.
+const FLOOD: usize = 80;
+
+/// Asks `flood` times at once without a pause until one is refused, and returns that refusal.
+async fn refusal(flood: usize, ask: impl AsyncFn() -> Reply) -> Reply {
+    let (is_over, begun) = (AtomicBool::new(false), Instant::now());
+    let asking = join_all((0..flood).map(|_| async {
+        while !is_over.load(Ordering::Relaxed) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody is refused");
+            let reply = ask().await;
+            if reply.status == 503 {
+                is_over.store(true, Ordering::Relaxed);
+                return Some(reply);
+            }
+            assert_eq!(reply.status, 200, "{}", reply.body);
+        }
+        None
+    }));
+    asking.await.into_iter().flatten().next().expect("a refusal")
+}
+
+#[actix_web::test]
+async fn auth_refuses_what_could_only_wait() {
+    let app = TestApp::with_settings(&[("GOTRUE_DB_MAX_POOL_SIZE", "2"), REFUSES]).await;
+    let ada = app.user("ada@test.example").await;
+    let slow = "create function public.take_time() returns trigger language plpgsql as $$ begin perform pg_sleep(0.02); return new; end $$; \
+                create trigger take_time before update on auth.users for each row execute function public.take_time()";
+    app.owner.batch_execute(slow).await.expect("a slow trigger");
+    let refused = refusal(FLOOD, async || ada.actor.put("/auth/v1/user", json!({ "data": { "a": 1 } })).await).await;
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(refused.body["error_code"], "unexpected_failure", "{}", refused.body);
+    assert_eq!(ada.actor.get("/auth/v1/user").await.status, 200);
+}
+
+#[actix_web::test]
+async fn sign_ins_that_would_wait_for_others_are_refused() {
+    let settings = [("FERROBASE_PASSWORD_THREADS", "1"), ("GOTRUE_RATE_LIMIT_TOKEN_REFRESH", "1000000"), REFUSES];
+    let app = TestApp::with_settings(&settings).await;
+    app.user("ada@test.example").await;
+    let sign_in = async || {
+        let body = json!({ "email": "ada@test.example", "password": PASSWORD });
+        app.anon().post("/auth/v1/token?grant_type=password", body).await
+    };
+    let refused = refusal(FLOOD / 2, sign_in).await;
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(sign_in().await.status, 200);
+}
+
+#[actix_web::test]
+async fn storage_refuses_what_could_only_wait() {
+    let app = TestApp::with_settings(&[("FERROBASE_DB_CONNECTIONS", "19"), REFUSES]).await;
+    let slow = "create policy slow on storage.buckets for select to authenticated using (pg_sleep(0.02) is not null); \
+                insert into storage.buckets (id, name) values ('slow', 'slow')";
+    app.owner.batch_execute(slow).await.expect("a slow policy");
+    let ada = app.user("ada@test.example").await;
+    let refused = refusal(FLOOD, async || ada.actor.get("/storage/v1/bucket/slow").await).await;
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!((refused.body["code"].as_str(), refused.body["statusCode"].as_str()), (Some("SlowDown"), Some("503")));
+    assert_eq!(ada.actor.get("/storage/v1/bucket/slow").await.status, 200);
+}
+
+#[actix_web::test]
+async fn in_development_everybody_waits() {
+    let settings = [("FERROBASE_DB_CONNECTIONS", "19")];
+    let app = TestApp::with_settings(&settings).await;
+    let slow = "create policy slow on storage.buckets for select to authenticated using (pg_sleep(0.02) is not null); \
+                insert into storage.buckets (id, name) values ('slow', 'slow')";
+    app.owner.batch_execute(slow).await.expect("a slow policy");
+    let ada = app.user("ada@test.example").await;
+    let begun = Instant::now();
+    let asking = join_all((0..FLOOD).map(|_| async {
+        while begun.elapsed() < Duration::from_secs(3) {
+            let reply = ada.actor.get("/storage/v1/bucket/slow").await;
+            assert_eq!(reply.status, 200, "{}", reply.body);
+        }
+    }));
+    asking.await;
+}
+
+/// Regression: one address had at most 64 waiting, and the others were refused.
+#[actix_web::test]
+async fn a_hundred_people_of_one_address_sign_up_at_once() {
+    // Debug builds on a busy machine may take longer than ten seconds for all of them.
+    let app = TestApp::with_settings(&[("GOTRUE_API_MAX_REQUEST_DURATION", "120s")]).await;
+    let signing_up = join_all((0..100).map(|n| {
+        let body = json!({ "email": format!("person-{n}@test.example"), "password": PASSWORD });
+        let anon = app.anon();
+        async move { anon.post("/auth/v1/signup", body).await.status }
+    }));
+    assert_eq!(signing_up.await, [200; 100]);
+}
