@@ -29,6 +29,7 @@ const PHONE = [
   "routes",
   "content",
   "first-paint",
+  "request-form",
   "requester",
   "nonprofit-decisions",
   "nonprofit-requests",

@@ -239,8 +239,9 @@ test.describe("where addresses are confirmed by mail", () => {
   });
   test.afterAll(() => server?.stop());
 
-  test("signing up asks to check the email, which comes again on demand and signs in", async ({
+  test("signing up asks to check the email, which comes again on demand and signs in, once", async ({
     page,
+    browser,
     request,
     accessible,
   }) => {
@@ -273,5 +274,50 @@ test.describe("where addresses are confirmed by mail", () => {
     expect(link, text).toBeTruthy();
     await page.goto(link as string);
     await expect(page).toHaveURL(`${server.url}/select-nonprofit`);
+
+    // on another device the link is over: the login says so, in the reader's language
+    const elsewhere = await browser.newContext({ locale: "fr" });
+    const phone = await elsewhere.newPage();
+    await phone.goto(link as string);
+    await expect(phone.getByRole("main").getByRole("alert")).toContainText("Ce lien a déjà servi");
+    await accessible(phone);
+    await elsewhere.close();
+  });
+
+  test("the link of a request leads to it through sign-up, confirmation and the choice of a nonprofit", async ({
+    page,
+    playwright,
+    accessible,
+  }) => {
+    const email = `next-${randomUUID()}@test.example`;
+    const api = await playwright.request.newContext({ baseURL: server.url });
+    const { request_number: number } = await rpc<{ request_number: string }>(api, null, "submit_request", {
+      input: { ...answersOf({ email }, [HARBOR]), key: randomUUID() },
+    });
+    await page.goto(`${server.url}/request/${number}`);
+    await expect(page).toHaveURL(`${server.url}/login?next=${encodeURIComponent(`/request/${number}`)}`);
+    await page.getByRole("main").getByRole("link", { name: "Create an account" }).click();
+    await button(page, /^Requester/).click();
+    await page.getByLabel("Full name").fill("Nadia Next");
+    await page.getByRole("main").getByRole("textbox", { name: "Email", exact: true }).fill(email);
+    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await page.getByLabel("Confirm password").fill(PASSWORD);
+    await page.getByRole("main").getByRole("button", { name: "Sign Up", exact: true }).click();
+    await expect(heading(page, "Check your email")).toBeVisible();
+    // sessions say in whole seconds how they began, and a proof has to be younger than the address
+    const asked = Date.now();
+    const { text } = await mailTo(api, email, /confirm/i, { inbox: server.inbox });
+    await expect.poll(() => Date.now() - asked).toBeGreaterThan(1_000);
+    const link = /https?:\/\/\S+\/auth\/v1\/verify\S+/.exec(text)?.[0];
+    expect(link, text).toBeTruthy();
+    await page.goto(link as string);
+    await expect(heading(page, "Food Assistance").or(heading(page, "Select a Nonprofit"))).toBeVisible();
+    if (new URL(page.url()).pathname === "/select-nonprofit") await button(page, /^Harbor Relief Fund/).click();
+    // the request that was sent without an account belongs to the account whose address is now proved
+    await expect(page).toHaveURL(`${server.url}/request/${number}`);
+    await expect(heading(page, "Food Assistance")).toBeVisible();
+    await expect(page.getByText(number, { exact: true }).first()).toBeVisible();
+    await accessible(page);
+    await api.dispose();
   });
 });

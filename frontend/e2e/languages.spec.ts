@@ -18,6 +18,9 @@ test("a language asked for by the address is kept, read by all pages and spoken 
   await page.goto("/request-submission");
   await expect(page.getByRole("button", { name: /Aide alimentaire/ })).toBeVisible();
 
+  // nobody has checked these words yet, and the page says so in them
+  await expect(page.getByText(/^Personne qui a grandi avec cette langue n’a encore relu ces mots\./)).toBeVisible();
+
   await page.goto("/blog");
   await expect(page.getByText("Ce texte est en anglais.")).toBeVisible();
   const email = `reader-${randomUUID()}@test.example`;
@@ -29,6 +32,8 @@ test("a language asked for by the address is kept, read by all pages and spoken 
   await page.getByRole("button", { name: /^Langue/ }).click();
   await page.getByRole("menuitemradio", { name: "English" }).click();
   await expect(page.getByRole("heading", { level: 1, name: "News from the bridge" })).toBeVisible();
+  const say = await wordsOf("en");
+  await expect(page.getByText(startsWith(say("shell.translationNote").split(".")[0] ?? ""))).toHaveCount(0);
 });
 
 test("a person's language is chosen once: the next device and the notifications speak it", async ({

@@ -128,6 +128,9 @@ test.describe("deciding on a request", () => {
     await people.signIn(page, admin);
     await page.goto("/nonprofit-dashboard");
     let presses = 0;
+    /** Every key, Tab too. Keyboards stand on desks; on a phone the way leads around what stays in place. */
+    let keys = 0;
+    const most = (page.viewportSize()?.width ?? 0) < 768 ? 10 : 8;
     /** Walks to a link or a button with the Tab key, and presses it. */
     const press = async (role: "link" | "button", name: string | RegExp) => {
       const target = page.getByRole(role, { name });
@@ -135,18 +138,22 @@ test.describe("deciding on a request", () => {
       for (let tabs = 0; tabs < 60; tabs += 1) {
         if (await target.evaluate((element) => element === document.activeElement)) break;
         await page.keyboard.press("Tab");
+        keys += 1;
       }
       await expect(target).toBeFocused();
       await page.keyboard.press("Enter");
       presses += 1;
+      keys += 1;
     };
     await press("link", "Review request");
     for (const { number } of sent) {
       await expect(page.locator(".page-head")).toContainText(number);
       const { pathname } = new URL(page.url());
+      const before = keys;
       await press("button", "Approve Request");
       // the requested amount is prefilled
       await press("button", /^Approve for/);
+      expect(keys - before, "keys from the page to the decision").toBeLessThanOrEqual(most);
       await expect(toast(page, "Request Approved").filter({ hasText: number })).toBeVisible();
       expect(new URL(page.url()).pathname).toBe(pathname);
       if (number === sent[0]?.number) await press("link", new RegExp(`${sent[1]?.number}`));
@@ -170,6 +177,29 @@ test.describe("deciding on a request", () => {
     );
     await expect(page.locator(".page-head .badge")).toHaveText("Declined");
     await expect(page.getByText("Outside our area.")).toBeVisible();
+  });
+
+  test("a request that is taken back says so, whether one had opened it or not", async ({ page, request, people }) => {
+    const { organization, sent } = await opened(page, request, people);
+    await expect(page.getByText("We need food until my new job starts.")).toBeVisible();
+    await answer(page, "Request More Information");
+    await page.getByLabel("What do you need?").fill("A letter, please.");
+    await rpc(request, sent.person.accessToken, "withdraw_request", { id: sent.id });
+    // the answer comes too late
+    await page.getByRole("button", { name: "Request information" }).click();
+    await expect(toast(page, "This request changed while you had it open")).toContainText(
+      "This request has already been withdrawn.",
+    );
+    const panel = page.locator(".decide");
+    await expect(panel.getByText("This request has already been withdrawn.")).toBeVisible();
+    await expect(panel.getByRole("button")).toHaveCount(0);
+
+    const unread = await ask(request, people, [organization]);
+    await rpc(request, unread.person.accessToken, "withdraw_request", { id: unread.id });
+    await page.goto(`/nonprofit-request/${unread.number}`);
+    await expect(page.getByText("This request has already been withdrawn.", { exact: true })).toBeVisible();
+    // whom nobody here had seen stays unseen
+    await expect(page.getByText("We need food until my new job starts.")).toHaveCount(0);
   });
 
   test("above the limit two different people must approve", async ({ page, request, people, browser, accessible }) => {

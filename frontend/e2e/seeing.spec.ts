@@ -1,4 +1,4 @@
-/** Who sees differently: forced colours, and names that say where each link leads. */
+/** Who sees differently: forced colours, less motion, and names that say where each link leads. */
 import type { Locator, Page } from "@playwright/test";
 import { DEMO_PASSWORD } from "./fixtures/api";
 import { expect, test } from "./fixtures/test";
@@ -80,6 +80,65 @@ test.describe("in forced colours", () => {
     expect(await edge(page.getByRole("dialog")), "the dialog has an edge").toBe(true);
   });
 });
+
+/** Every animation and transition that takes time, from now on and on every page, by what moves. */
+async function watchMotion(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(() => {
+    const moved: string[] = JSON.parse(sessionStorage.getItem("moved") ?? "[]") as string[];
+    const note = (event: Event) => {
+      const target = event.target as Element;
+      for (const animation of target.getAnimations({ subtree: true })) {
+        const { duration, delay } = animation.effect?.getComputedTiming() ?? {};
+        if (Number(duration) + Number(delay) <= 10) continue;
+        const what =
+          animation instanceof CSSTransition ? animation.transitionProperty : (animation as CSSAnimation).animationName;
+        moved.push(`${what} of .${target.className}`);
+        sessionStorage.setItem("moved", JSON.stringify([...new Set(moved)]));
+      }
+    };
+    for (const start of ["animationstart", "transitionrun"]) document.addEventListener(start, note, true);
+  });
+  return () => page.evaluate(() => JSON.parse(sessionStorage.getItem("moved") ?? "[]") as string[]);
+}
+
+for (const reducedMotion of ["reduce", "no-preference"] as const) {
+  test(`with '${reducedMotion}' what opens, folds, loads or is told ${reducedMotion === "reduce" ? "does not move" : "may move"}`, async ({
+    page,
+    people,
+  }) => {
+    await page.emulateMedia({ reducedMotion });
+    const moved = await watchMotion(page);
+    // slow enough that what stands in for a list is seen
+    await page.route("**/rest/v1/rpc/**", async (route) => {
+      await new Promise((later) => setTimeout(later, 300));
+      await route.continue();
+    });
+    await page.goto("/faq");
+    await page.getByRole("main").getByRole("button").first().click();
+    expect(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior)).toBe("auto");
+    await page.goto("/submit-request");
+    await button(page, /^Food Assistance/).hover();
+    await button(page, /^Food Assistance/).click();
+    await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().check();
+    await page.getByRole("button", { name: /^Language/ }).click();
+    await expect(page.getByRole("menu")).toBeVisible();
+    await page.keyboard.press("Escape");
+    await people.signIn(page, { email: "manager@demo.aidbridge.test", password: DEMO_PASSWORD });
+    await page.waitForURL(/nonprofit-dashboard/);
+    await page.goto("/nonprofit-requests");
+    await expect(page.getByRole("row").nth(1)).toBeVisible();
+    await page.getByRole("button", { name: /sidebar/i }).click();
+    await page.goto("/nonprofit-request/REQ-001");
+    await button(page, /^Request More Information/).click();
+    await expect(page.getByRole("dialog")).toBeVisible();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Logout" }).click();
+    await expect(page.locator(".toast").first()).toBeVisible();
+    if (reducedMotion === "reduce") expect(await moved()).toEqual([]);
+    // the other half of the proof: this way of looking sees motion
+    else expect((await moved()).join(", ")).toMatch(/(?=.*rise of)(?=.*breathe of)/);
+  });
+}
 
 test("each link has a name that says which of several it is", async ({ page, people }) => {
   /** Names that stand on a page twice and lead to two places. */

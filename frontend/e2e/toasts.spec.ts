@@ -36,3 +36,21 @@ test("a swipe to the right past 50 px puts it away, a shorter one does not", asy
   await swipe(70);
   await expect(page.locator(".toast")).toHaveCount(0);
 });
+
+test("nothing that is told covers 'Exit this page'", async ({ page }) => {
+  await page.goto("/request-submission");
+  const main = page.getByRole("main");
+  await main.getByRole("button", { name: /^Food Assistance/ }).click();
+  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().check();
+  await main.getByRole("button", { name: "Continue" }).click();
+  await main.getByRole("button", { name: "Next" }).click();
+  await expect(page.locator(".toast")).toContainText("Please complete all fields");
+  await page.locator(".toast").hover();
+  await page.evaluate(() => window.scrollTo(0, 0));
+  const covered = await page.locator(".exit-page").evaluate((link) => {
+    const { left, right, top, bottom } = link.getBoundingClientRect();
+    const corners = [left + 4, (left + right) / 2, right - 4].flatMap((x) => [top + 4, bottom - 4].map((y) => [x, y]));
+    return corners.filter(([x = 0, y = 0]) => !link.contains(document.elementFromPoint(x, y))).length;
+  });
+  expect(covered).toBe(0);
+});

@@ -78,6 +78,31 @@ test("a request that is written, reloaded and to be sent without a line goes out
   expect(await later.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length)).toBe(0);
 });
 
+test("whoever comes back by another page is told that the request is not sent, and it goes from there", async ({
+  page,
+  context,
+  accessible,
+}) => {
+  await answerAll(page, `back-${randomUUID()}@test.example`);
+  await context.setOffline(true);
+  await button(page, "Submit Request").click();
+  await expect(page.getByText("Not sent yet")).toBeVisible();
+  await page.close();
+  await context.setOffline(false);
+
+  const later = await context.newPage();
+  for (const path of ["/request-status", "/"]) {
+    await later.goto(path);
+    await expect(later.getByText("Your request is not sent yet")).toBeVisible();
+    await accessible(later);
+  }
+  await later.getByRole("link", { name: "Open it and send it" }).click();
+  await expect(later.getByTestId("request-number")).toHaveText(/^REQ-\d+$/);
+  await later.goto("/");
+  await expect(heading(later, /./)).toBeVisible();
+  await expect(later.getByText("Your request is not sent yet")).toHaveCount(0);
+});
+
 test("an account's answers are there after a reload without a line, and are sent as theirs", async ({
   page,
   context,
@@ -103,6 +128,26 @@ test("an account's answers are there after a reload without a line, and are sent
     { id: await number.textContent() },
   );
   expect(sent.description).toBe(DESCRIPTION);
+});
+
+test("a line that goes before the form is on the device costs a reload, and none of the answers", async ({
+  page,
+  context,
+}) => {
+  // the worker never comes
+  await page.addInitScript(() => {
+    navigator.serviceWorker.register = () => new Promise(() => undefined);
+  });
+  await page.goto("/submit-request");
+  await button(page, /^Food Assistance/).click();
+  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().check();
+  await button(page, "Continue").click();
+  await page.getByLabel("First name").fill("Marie");
+  await context.setOffline(true);
+  await expect(page.reload()).rejects.toThrow("ERR_INTERNET_DISCONNECTED");
+  await context.setOffline(false);
+  await page.reload();
+  await expect(page.getByLabel("First name")).toHaveValue("Marie");
 });
 
 /** What the next version's worker and page say: another name, and another first file. */

@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "chaos-"));
 const log = after("--log") ?? join(folder, "log");
 
 if (!after("--log")) {
-  spawnSync("npx", ["playwright", "test", "chaos", "--project=desk", "--reporter=list"], {
+  spawnSync("npx", ["playwright", "test", "chaos.spec.ts", "--project=desk", "--reporter=list"], {
     cwd: fileURLToPath(new URL("..", import.meta.url)),
     stdio: "inherit",
     env: { ...process.env, CHAOS_JOURNEYS: String(journeys), CHAOS_LOG: log },
@@ -28,31 +28,31 @@ const walked = readFileSync(log, "utf8")
 rmSync(folder, { recursive: true });
 
 const words = {
-  reload: "the page was loaded anew",
+  reload: "the page was reloaded",
   back: "back and forth",
-  offline: "no line, and the page loaded anew without one",
-  kill: "server and PostgreSQL killed (SIGKILL), and the page loaded anew before they were back",
+  offline: "offline, and the page reloaded while offline",
+  kill: "server and PostgreSQL killed (SIGKILL), and the page reloaded before they were back",
   sending: "server and PostgreSQL killed just as the request was sent",
-  expired: "the session had ended; signed in again",
+  expired: "the session had expired; signed in again",
 };
 const times = (what) => walked.flatMap(({ broke }) => broke).filter((one) => one === what).length;
 const whole = walked.filter(({ whole }) => whole).length;
 const accounts = walked.filter(({ withAccount }) => withAccount).length;
 const seeds = walked.map(({ seed }) => seed).sort((a, b) => a - b);
 const lost = walked.filter(({ whole }) => !whole).map(({ seed }) => seed);
-const report = `# Asking for help while things break
+const report = `# The request form under faults
 
 \`just chaos ${journeys}\` (e2e/chaos.spec.ts), ${new Date().toISOString().slice(0, 10)}: ${walked.length} journeys from the first question to the
-request's number, seeds ${seeds[0]} to ${seeds.at(-1)}; ${accounts} with an account, ${walked.length - accounts} as a guest. After each breakage the page had
-to show every word that stood there; at the end the nonprofit had to have the request once, as it was written.
-${lost.length === 0 ? `All ${whole} arrived whole.` : `${whole} arrived whole; not so the seeds ${lost.join(", ")}.`}
+request's number, seeds ${seeds[0]} to ${seeds.at(-1)}; ${accounts} with an account, ${walked.length - accounts} as a guest. After each fault the page had
+to show every answer typed so far; at the end the nonprofit had to have the request exactly once, as it was written.
+${lost.length === 0 ? `All ${whole} arrived complete.` : `${whole} arrived complete, all but seeds ${lost.join(", ")}.`}
 
-| what broke | times |
+| fault | times |
 |---|---|
 ${Object.entries(words)
   .map(([what, text]) => `| ${text} | ${times(what)} |`)
   .join("\n")}
-| nothing, in a whole journey | ${walked.filter(({ broke }) => broke.length === 0).length} |
+| none during the whole journey | ${walked.filter(({ broke }) => broke.length === 0).length} |
 `;
 const target = after("--write");
 if (target) writeFileSync(target, report);

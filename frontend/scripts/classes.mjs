@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const LIST = "src/styles/CLASSES.md";
 /** Classes that others give: lucide-react its icons. */
-const FOREIGN = new Set(["lucide"]);
+const FOREIGN = /^lucide(?:-|$)/;
 
 function* files(dir, ending) {
   for (const entry of readdirSync(dir, { withFileTypes: true })) {
@@ -32,7 +32,7 @@ function written() {
     for (const [, selector] of rules) {
       if (selector.trim().startsWith("@")) continue;
       for (const [, name] of selector.matchAll(/\.(-?[a-zA-Z_][\w-]*)/g)) {
-        if (FOREIGN.has(name)) continue;
+        if (FOREIGN.test(name)) continue;
         found.set(name, new Set([...(found.get(name) ?? []), short(path)]));
       }
     }

@@ -65,10 +65,10 @@ await browser.close();
 const middle = (name) => runs.map((run) => run[name]).toSorted((a, b) => a - b)[Math.floor(RUNS / 2)];
 const kilobytes = Math.max(...runs.map(({ files }) => files.reduce((sum, [, bytes]) => sum + bytes, 0))) / 1000;
 const facts = [
-  ["bytes before it can be answered, kB", kilobytes.toFixed(1), `≤ ${LIMIT_KB}`],
-  ["readable after, s", middle("readable").toFixed(1), ""],
-  ["can be answered after, s", middle("usable").toFixed(1), `≤ ${LIMIT_S}`],
-  ["answered at once, the next step stands after, s", middle("next").toFixed(1), ""],
+  ["bytes until it can be answered, kB", kilobytes.toFixed(1), `≤ ${LIMIT_KB}`],
+  ["time until readable, s", middle("readable").toFixed(1), ""],
+  ["time until it can be answered, s", middle("usable").toFixed(1), `≤ ${LIMIT_S}`],
+  ["if answered at once, time until the next step is shown, s", middle("next").toFixed(1), ""],
 ];
 for (const fact of facts) console.log(fact.join("  "));
 for (const [file, bytes] of runs[0].files) console.log(String(bytes).padStart(8), file);
@@ -78,19 +78,19 @@ if (target > 0) {
   const rows = runs[0].files.map(([file, bytes]) => `| \`${file}\` | ${bytes} |`).join("\n");
   writeFileSync(
     process.argv[target + 1],
-    `# The first question of the request form on a bad line
+    `# The first question of the request form on a slow connection
 
 \`just first-question --write docs/reports/first-question.md\`, ${new Date().toISOString().slice(0, 10)}, on ${cpus().length} cores (${cpus()[0]?.model.trim() || "unknown"}).
 
-Chromium ${chromiumVersion}, 390 × 844, empty cache, ${KBIT_PER_S} kbit/s both ways, ${ROUND_TRIP_MS} ms for each request, CPU slowed 4 times,
-median of ${RUNS} visits against a debug build with the demo data; load of the machine meanwhile ${loadavg()[0].toFixed(1)}. Everything counts that
-has come when the question can be answered: page, styles, code, settings, kinds of help. The web font and the rest of the form come after it.
+Chromium ${chromiumVersion}, 390 × 844, empty cache, ${KBIT_PER_S} kbit/s in both directions, ${ROUND_TRIP_MS} ms for each request, CPU slowed 4 times,
+median of ${RUNS} visits against a debug build with the demo data; load of the machine meanwhile ${loadavg()[0].toFixed(1)}. Counted is everything
+loaded by the time the question can be answered: page, styles, code, settings, kinds of help. The web font and the rest of the form load later.
 
-| | measured | wanted |
+| | measured | goal |
 |---|---|---|
 ${facts.map((fact) => `| ${fact.join(" | ")} |`).join("\n")}
 
-| File | Bytes on the line |
+| File | Bytes transferred |
 |---|---|
 ${rows}
 `,

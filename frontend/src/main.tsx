@@ -9,11 +9,14 @@ import "./app/routes/public/home.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { loadAppConfig } from "@/lib/env";
+import { forgetOldAnswers } from "@/lib/stored";
 import { startLocale } from "@/messages/locale";
 import { App, pageLoaded } from "./app/app";
 
 // Early, so that the footer's address and the API's URL are ready; a failure shows where they are needed.
 loadAppConfig().catch(() => undefined);
+
+forgetOldAnswers();
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");

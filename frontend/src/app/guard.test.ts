@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { anOrganization, aSession, aUser } from "@/testing/factories";
 import { dashboardTarget } from "./dashboard-target";
 import { decide, type Access, type Verdict } from "./guard";
-import { safeNext } from "./paths";
+import { loginAfterFailure, safeNext } from "./paths";
 import { audiences } from "./router";
 
 const requester = aSession();
@@ -176,6 +176,24 @@ describe("dashboardTarget", () => {
     [{ role: null, nonprofitRole: null }, null],
   ] as const)("%o goes to %s", (user, target) => {
     expect(dashboardTarget(user)).toBe(target);
+  });
+});
+
+describe("loginAfterFailure", () => {
+  const used = "#error=access_denied&error_code=otp_expired&error_description=Email+link+is+invalid";
+  const told = "error=access_denied&error_code=otp_expired&error_description=Email+link+is+invalid";
+  it.each([
+    ["/request/REQ-001", "", used, `/login?next=%2Frequest%2FREQ-001&${told}`],
+    ["/profile-settings", "?tab=password", "#error=x", "/login?next=%2Fprofile-settings%3Ftab%3Dpassword&error=x"],
+    ["/dashboard", "", used, `/login?${told}`],
+    ["/", "", used, `/login?${told}`],
+    ["/login", "?next=%2Frequest%2FREQ-001", "#error=x", "/login?next=%2Frequest%2FREQ-001&error=x"],
+    ["/login", "?next=https%3A%2F%2Fevil.example", "#error=x", "/login?error=x"],
+    // it tells by itself what is wrong with its link
+    ["/reset-password", "", used, null],
+    ["/request/REQ-001", "", "#answers", null],
+  ])("%s%s%s leads to %s", (pathname, search, hash, to) => {
+    expect(loginAfterFailure({ pathname, search, hash })).toBe(to);
   });
 });
 

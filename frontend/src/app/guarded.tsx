@@ -6,7 +6,7 @@ import { useSession } from "@/lib/session";
 import { toast, TOAST_DURATION_MS } from "@/lib/toast";
 import { t } from "@/messages";
 import { decide, type Access } from "./guard";
-import { paths } from "./paths";
+import { loginAfterFailure, paths } from "./paths";
 
 /** When an unusable account was last signed out, in ms of `performance.now()`. */
 let signedOutAt = Number.NEGATIVE_INFINITY;
@@ -15,12 +15,14 @@ let signedOutAt = Number.NEGATIVE_INFINITY;
 export function Guarded({ access }: { access: Access }) {
   const session = useSession();
   const navigate = useNavigate();
-  const { pathname, search } = useLocation();
-  const verdict = decide(session, access, pathname + search);
+  const location = useLocation();
+  const verdict = decide(session, access, location.pathname + location.search);
   const to = "to" in verdict ? verdict.to : null;
 
   useEffect(() => {
     if (verdict.kind !== "redirect" && verdict.kind !== "sign-out") return;
+    const failed = verdict.to.startsWith(paths.login) ? loginAfterFailure(location) : null;
+    if (failed !== null) return void navigate(failed, { replace: true });
     // After signing out, the page would ask for a login, but the person has just seen the real reason.
     const isTold = performance.now() - signedOutAt < TOAST_DURATION_MS;
     if (verdict.kind === "sign-out") signedOutAt = performance.now();

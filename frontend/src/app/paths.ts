@@ -86,6 +86,32 @@ const landings: ReadonlySet<string> = new Set([paths.dashboard, paths.requesterD
 /** The login page that leads back afterwards. */
 export const loginThen = (next: string) => withNext(paths.login, next);
 
+/**
+ * The login page with the reason why a mailed link or a provider failed, and with the page that it should have led to. The auth API puts the
+ * reason into the fragment. Null if there is none.
+ */
+export function loginAfterFailure({
+  pathname,
+  search,
+  hash,
+}: Pick<Location, "pathname" | "search" | "hash">): string | null {
+  if (!/[#&]error(?:_description)?=/.test(hash) || pathname === paths.resetPassword) return null;
+  const fragment = new URLSearchParams(hash.slice(1));
+  const before =
+    pathname === paths.login
+      ? safeNext(new URLSearchParams(search).get("next"))
+      : pathname === paths.home
+        ? null
+        : pathname + search;
+  const query = new URLSearchParams(loginThen(before ?? paths.dashboard).split("?")[1]);
+  query.set("error", fragment.get("error") ?? "");
+  for (const name of ["error_code", "error_description"]) {
+    const told = fragment.get(name);
+    if (told) query.set(name, told);
+  }
+  return `${paths.login}?${query}`;
+}
+
 /** A `next` from the address bar as a path of this site; null if it leads elsewhere. */
 export function safeNext(next: string | null): string | null {
   if (!next?.startsWith("/")) return null;

@@ -55,9 +55,10 @@ export function CodeForm<Proof extends { ok: true }>(props: CodeFormProps<Proof>
           {(control) => (
             <Input
               {...control}
+              // copied with spaces, or with the words around it
+              onChange={(event) => control.onChange(event.target.value.replace(/\D/g, "").slice(0, 6))}
               inputMode="numeric"
               autoComplete="one-time-code"
-              maxLength={6}
               className="num max-w-40"
             />
           )}

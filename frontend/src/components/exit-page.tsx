@@ -34,8 +34,13 @@ export function ExitPage() {
       presses = [...presses.filter((at) => event.timeStamp - at < 2_000), event.timeStamp];
       if (presses.length >= 3) exit();
     };
+    const { dataset } = document.documentElement;
     window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    dataset.exit = "";
+    return () => {
+      window.removeEventListener("keydown", onKey);
+      delete dataset.exit;
+    };
   }, []);
   return (
     <Button asChild variant="dangerQuiet" className="no-print exit-page">

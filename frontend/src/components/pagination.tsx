@@ -1,5 +1,4 @@
 import { ChevronLeft, ChevronRight } from "lucide-react";
-import { cn } from "@/lib/cn";
 import { formatNumber } from "@/lib/format";
 import { t } from "@/messages";
 
@@ -43,7 +42,7 @@ export function Pagination({ page, pageSize, total, onPage, summary }: Paginatio
         {summary ?? t("common.range", { from: formatNumber(from), to: formatNumber(to), total: formatNumber(total) })}
       </span>
       {last > 1 ? (
-        <nav aria-label={t("common.pagesLabel")} className={cn("flex gap-1")}>
+        <nav aria-label={t("common.pagesLabel")} className="flex flex-wrap gap-1">
           {step(page - 1, t("common.previous"), <ChevronLeft aria-hidden="true" />)}
           {around(page, last).map((target) =>
             step(target, t("common.page", { page: target }), formatNumber(target), target === page),

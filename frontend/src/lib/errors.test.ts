@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { t } from "@/messages";
 import {
   errorDetails,
   errorHint,
@@ -33,6 +34,20 @@ describe("errorMessage", () => {
       "We cannot reach the server. Nothing is lost. Check your connection and try again.",
     ],
   ])("%o", (error, expected) => expect(errorMessage(error)).toBe(expected));
+
+  // the server was reached: these are not the line's fault
+  it.each([
+    { status: 500, message: "Internal Server Error" },
+    { code: "XX000", message: "internal error", status: 500 },
+    { name: "AuthRetryableFetchError", status: 502, message: "{}" },
+    { name: "FunctionsHttpError", message: "Edge Function returned a non-2xx status code" },
+    { statusCode: "500", message: "Internal" },
+    { code: "57014", message: "canceling statement due to statement timeout" },
+  ])("a fault of the server has words of its own: %o", (error) => {
+    expect(isNetworkError(error)).toBe(false);
+    expect(errorMessage(error)).toBe(t("errors.server"));
+    expect(errorMessage(error)).not.toContain("cannot reach");
+  });
 
   it("never shows a raw fault", () => {
     expect(errorMessage({ code: "XX000", message: "tuple concurrently updated" })).not.toContain("tuple");

@@ -49,11 +49,64 @@ export const SESSION_STORAGE_KEY = "aidbridge-auth";
 
 const GUEST_ANSWERS = "aidbridge-request:guest:";
 
+/** A guest's answers end after this: the device may be shared. */
+export const GUEST_KEEP_MS = 24 * 60 * 60_000;
+
+/** Whether what was kept then has come to its end. */
+export const isOver = (keptAt: number): boolean => Date.now() - keptAt > GUEST_KEEP_MS;
+
+interface KeptAnswers {
+  keptAt?: unknown;
+  waits?: unknown;
+}
+
+/** When a guest's answers ended that waited to be sent. Says nothing of them. */
+const NEVER_SENT = "aidbridge-never-sent";
+const TOLD_FOR_MS = 7 * GUEST_KEEP_MS;
+
+/** Deletes a guest's answers that have come to their end, and remembers for a week if they waited to be sent. */
+export function endAnswers(name: string, kept: KeptAnswers | null): void {
+  removeStored("browser", name);
+  if (kept?.waits === true) store("browser", NEVER_SENT, String(Date.now()));
+}
+
+/** The same of all that are over, on whatever page the next visit begins. */
+export function forgetOldAnswers(): void {
+  try {
+    for (const name of Object.keys(localStorage)) {
+      if (!name.startsWith(GUEST_ANSWERS)) continue;
+      const kept = readStoredJson("browser", name) as KeptAnswers | null;
+      if (typeof kept?.keptAt !== "number" || isOver(kept.keptAt)) endAnswers(name, kept);
+    }
+  } catch {
+    // storage is unavailable, so nothing was stored
+  }
+}
+
+/** A guest's request that was to be sent and is not: it waits for a connection, or its answers have been deleted meanwhile. */
+export function unsentRequest(): "waits" | "deleted" | null {
+  try {
+    const waits = Object.keys(localStorage).some(
+      (name) =>
+        name.startsWith(GUEST_ANSWERS) && (readStoredJson("browser", name) as KeptAnswers | null)?.waits === true,
+    );
+    if (waits) return "waits";
+  } catch {
+    return null;
+  }
+  const at = Number(readStored("browser", NEVER_SENT) ?? "0");
+  return Date.now() - at < TOLD_FOR_MS ? "deleted" : null;
+}
+
+/** The person was told, or has sent another one. */
+export const forgetUnsent = (): void => removeStored("browser", NEVER_SENT);
+
 /** Deletes everything typed or opened here without an account. */
 export function forgetEverythingTyped(): void {
   try {
     sessionStorage.clear();
-    for (const name of Object.keys(localStorage)) if (name.startsWith(GUEST_ANSWERS)) localStorage.removeItem(name);
+    for (const name of Object.keys(localStorage))
+      if (name.startsWith(GUEST_ANSWERS) || name === NEVER_SENT) localStorage.removeItem(name);
   } catch {
     // storage is unavailable, so nothing was stored
   }

@@ -29,8 +29,11 @@ function set(next: readonly ToastEntry[]) {
   for (const notify of listeners) notify();
 }
 
-export function toast(message: ToastMessage): void {
-  set([{ ...message, id: nextId++, open: true }, ...entries].slice(0, TOAST_LIMIT));
+/** Returns its id, for what is settled before its time is over. */
+export function toast(message: ToastMessage): number {
+  const id = nextId++;
+  set([{ ...message, id, open: true }, ...entries].slice(0, TOAST_LIMIT));
+  return id;
 }
 
 export function dismissToast(id: number): void {

@@ -14,6 +14,7 @@ const FIRST: ReadonlySet<string> = new Set([
   "texts",
   "home",
   "refusals",
+  "notSent",
 ]);
 
 const featureOf = (key: string) => key.split(".")[0] ?? "";

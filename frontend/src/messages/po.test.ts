@@ -41,7 +41,16 @@ it("writes dates in Creole, which no engine knows", () => {
     days?.(new Intl.DateTimeFormat("fr-HT", options).format(new Date("2026-08-05T12:00:00Z")));
   expect(write({ weekday: "long", month: "long", day: "numeric" })).toBe("mèkredi 5 out");
   expect(write({ year: "numeric", month: "short", day: "numeric" })).toBe("5 out 2026");
-  expect(daysOf("fr")).toBeNull();
+  expect(daysOf("es")).toBeNull();
+});
+
+it("writes the first of a month in French as it is read", () => {
+  const write = (date: string, options: Intl.DateTimeFormatOptions) =>
+    daysOf("fr")?.(new Intl.DateTimeFormat("fr", { timeZone: "UTC", ...options }).format(new Date(date)));
+  expect(write("2026-12-01", { weekday: "long", month: "long", day: "numeric" })).toBe("mardi 1er décembre");
+  expect(write("2026-12-01T11:01Z", { dateStyle: "medium", timeStyle: "short" })).toMatch(/^1er déc\. 2026\D+11:01$/);
+  for (const day of ["11", "21", "31"])
+    expect(write(`2026-12-${day}`, { month: "long", day: "numeric" })).toBe(`${day} décembre`);
 });
 
 it("the English catalogue says what the lists say (`npm run messages`)", async () => {

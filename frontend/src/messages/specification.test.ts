@@ -39,7 +39,7 @@ const SEEN: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>
       "Passwords don't match",
       "Please select a role",
     ],
-    "e2e/requester.spec.ts": [
+    "e2e/request-form.spec.ts": [
       "Please provide details about your request",
       "Amount must be a number",
       "Last name is required",
@@ -47,7 +47,6 @@ const SEEN: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>
       "City is required",
       "Please complete all fields",
       "All personal information fields are required.",
-      "Request ID is required",
       "Please select at least one nonprofit",
       "Maximum nonprofits reached",
       "Maximum selection reached",
@@ -55,6 +54,7 @@ const SEEN: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>
       "Description must be at least 10 characters",
       "You must agree to be contacted",
     ],
+    "e2e/requester.spec.ts": ["Request ID is required"],
     "e2e/nonprofit-donors.spec.ts": ["Subject is required", "Message must be at least 10 characters"],
     "e2e/nonprofit-onboarding.spec.ts": [
       "Please complete all required fields",
@@ -167,17 +167,19 @@ const SEEN: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>
       "You don't have permission to view this page.",
       "You don't have permission to view the budget page.",
     ],
-    "e2e/requester.spec.ts": [
-      "Nonprofit selected",
-      "No nonprofit selected",
+    "e2e/request-form.spec.ts": [
       "Request submitted successfully",
       "Your request ID is {id}",
       "You can select up to 3 nonprofits for your request.",
+      "{file} is not an accepted file type.",
+      "{file} exceeds the maximum file size of 10MB.",
+    ],
+    "e2e/requester.spec.ts": [
+      "Nonprofit selected",
+      "No nonprofit selected",
       "We couldn't find a request with the ID you provided. Please check the ID and try again.",
       "Draft deleted",
       "The draft has been successfully removed",
-      "{file} is not an accepted file type.",
-      "{file} exceeds the maximum file size of 10MB.",
       "No files selected",
       "Please select at least one document to upload.",
       "Documents uploaded successfully",

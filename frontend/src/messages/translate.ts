@@ -56,9 +56,13 @@ const creoleDays: Readonly<Record<string, string>> = {
   dimanche: "dimanch",
 };
 
-/** For Haitian Creole: what `Intl` writes in French, in Creole. */
+/** For Haitian Creole: what `Intl` writes in French, in Creole. For French: the first of a month, which `Intl` writes as '1'. */
 export const daysOf = (locale: Locale): ((date: string) => string) | null =>
-  locale === "ht" ? (date) => date.replace(/\p{L}+\.?/gu, (word) => creoleDays[word] ?? word) : null;
+  locale === "ht"
+    ? (date) => date.replace(/\p{L}+\.?/gu, (word) => creoleDays[word] ?? word)
+    : locale === "fr"
+      ? (date) => date.replace(/\b1 (?=\p{L})/u, "1er ")
+      : null;
 
 let words: Messages = {};
 

@@ -717,6 +717,7 @@ export type Database = {
           sms_consent: boolean
           sms_stopped_at: string | null
           updated_at: string
+          age: number | null
         }
         Insert: {
           bio?: string | null
@@ -1055,6 +1056,10 @@ export type Database = {
           updated_at: string
           urgency: string | null
           user_id: string | null
+          denialReason: string | null
+          documents: Json | null
+          needsMoreProof: boolean | null
+          pendingNotes: string | null
         }
         Insert: {
           address?: string | null
@@ -1400,50 +1405,7 @@ export type Database = {
           updated_at: string | null
           waiting_days: number | null
         }
-        Relationships: [
-          {
-            foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
-            columns: ["nonprofit_id"]
-            isOneToOne: false
-            referencedRelation: "nonprofit_directory"
-            referencedColumns: ["id"]
-          },
-          {
-            foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
-            columns: ["nonprofit_id"]
-            isOneToOne: false
-            referencedRelation: "nonprofits"
-            referencedColumns: ["id"]
-          },
-          {
-            foreignKeyName: "request_nonprofits_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
-            referencedRelation: "approved_grants"
-            referencedColumns: ["request_id"]
-          },
-          {
-            foreignKeyName: "request_nonprofits_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
-            referencedRelation: "my_requests"
-            referencedColumns: ["id"]
-          },
-          {
-            foreignKeyName: "request_nonprofits_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
-            referencedRelation: "requests"
-            referencedColumns: ["id"]
-          },
-          {
-            foreignKeyName: "requests_category_id_fkey"
-            columns: ["category_id"]
-            isOneToOne: false
-            referencedRelation: "categories"
-            referencedColumns: ["id"]
-          },
-        ]
+        Relationships: []
       }
       my_donor_messages: {
         Row: {
@@ -1635,7 +1597,7 @@ export type Database = {
         Args: { code: string; number: string }
         Returns: Json
       }
-      claim_guest_requests: { Args: never; Returns: Json }
+      claim_guest_requests: { Args: Record<PropertyKey, never>; Returns: Json }
       close_account: { Args: { email: string }; Returns: Json }
       close_organization: { Args: { nonprofit_id: string }; Returns: Json }
       confirm_newsletter: { Args: { token: string }; Returns: Json }
@@ -1702,7 +1664,7 @@ export type Database = {
         Args: { r: Database["public"]["Tables"]["requests"]["Row"] }
         Returns: Json
       }
-      donor_dashboard: { Args: never; Returns: Json }
+      donor_dashboard: { Args: Record<PropertyKey, never>; Returns: Json }
       end_request_access: { Args: { access: string }; Returns: boolean }
       grants_page: {
         Args: {
@@ -1729,7 +1691,10 @@ export type Database = {
       incoming_request_counts: { Args: { nonprofit_id: string }; Returns: Json }
       keep_language: { Args: { language: string }; Returns: string }
       leave_organization: { Args: { nonprofit_id: string }; Returns: Json }
-      mark_all_notifications_read: { Args: never; Returns: number }
+      mark_all_notifications_read: {
+        Args: Record<PropertyKey, never>
+        Returns: number
+      }
       mark_donor_message_read: {
         Args: { message_id: string }
         Returns: boolean
@@ -1738,9 +1703,9 @@ export type Database = {
         Args: { nonprofit_id: string; request_id: string }
         Returns: boolean
       }
-      me: { Args: never; Returns: Json }
-      my_data: { Args: never; Returns: Json }
-      my_profile: { Args: never; Returns: Json }
+      me: { Args: Record<PropertyKey, never>; Returns: Json }
+      my_data: { Args: Record<PropertyKey, never>; Returns: Json }
+      my_profile: { Args: Record<PropertyKey, never>; Returns: Json }
       needsMoreProof: {
         Args: { r: Database["public"]["Tables"]["requests"]["Row"] }
         Returns: boolean
@@ -1807,7 +1772,7 @@ export type Database = {
         Returns: Json
       }
       request_status: { Args: { number: string }; Returns: Json }
-      requester_dashboard: { Args: never; Returns: Json }
+      requester_dashboard: { Args: Record<PropertyKey, never>; Returns: Json }
       resend_team_invitation: { Args: { member_id: string }; Returns: Json }
       resubmit_request: { Args: { id: string }; Returns: Json }
       save_draft: { Args: { input: Json }; Returns: Json }
@@ -1845,7 +1810,7 @@ export type Database = {
       }
       submit_request: { Args: { input: Json }; Returns: Json }
       subscribe_newsletter: { Args: { email: string }; Returns: Json }
-      sweep_guest_files: { Args: never; Returns: string[] }
+      sweep_guest_files: { Args: Record<PropertyKey, never>; Returns: string[] }
       team_invitation: { Args: { token: string }; Returns: Json }
       unsubscribe: { Args: { token: string }; Returns: Json }
       withdraw_request: { Args: { access?: string; id: string }; Returns: Json }
@@ -1867,12 +1832,12 @@ export type Tables<
   DefaultSchemaTableNameOrOptions extends
     | keyof (DefaultSchema["Tables"] & DefaultSchema["Views"])
     | { schema: keyof DatabaseWithoutInternals },
-  TableName extends DefaultSchemaTableNameOrOptions extends {
+  TableName extends (DefaultSchemaTableNameOrOptions extends {
     schema: keyof DatabaseWithoutInternals
   }
     ? keyof (DatabaseWithoutInternals[DefaultSchemaTableNameOrOptions["schema"]]["Tables"] &
         DatabaseWithoutInternals[DefaultSchemaTableNameOrOptions["schema"]]["Views"])
-    : never = never,
+    : never) = never,
 > = DefaultSchemaTableNameOrOptions extends {
   schema: keyof DatabaseWithoutInternals
 }
@@ -1896,11 +1861,11 @@ export type TablesInsert<
   DefaultSchemaTableNameOrOptions extends
     | keyof DefaultSchema["Tables"]
     | { schema: keyof DatabaseWithoutInternals },
-  TableName extends DefaultSchemaTableNameOrOptions extends {
+  TableName extends (DefaultSchemaTableNameOrOptions extends {
     schema: keyof DatabaseWithoutInternals
   }
     ? keyof DatabaseWithoutInternals[DefaultSchemaTableNameOrOptions["schema"]]["Tables"]
-    : never = never,
+    : never) = never,
 > = DefaultSchemaTableNameOrOptions extends {
   schema: keyof DatabaseWithoutInternals
 }
@@ -1921,11 +1886,11 @@ export type TablesUpdate<
   DefaultSchemaTableNameOrOptions extends
     | keyof DefaultSchema["Tables"]
     | { schema: keyof DatabaseWithoutInternals },
-  TableName extends DefaultSchemaTableNameOrOptions extends {
+  TableName extends (DefaultSchemaTableNameOrOptions extends {
     schema: keyof DatabaseWithoutInternals
   }
     ? keyof DatabaseWithoutInternals[DefaultSchemaTableNameOrOptions["schema"]]["Tables"]
-    : never = never,
+    : never) = never,
 > = DefaultSchemaTableNameOrOptions extends {
   schema: keyof DatabaseWithoutInternals
 }
@@ -1946,11 +1911,11 @@ export type Enums<
   DefaultSchemaEnumNameOrOptions extends
     | keyof DefaultSchema["Enums"]
     | { schema: keyof DatabaseWithoutInternals },
-  EnumName extends DefaultSchemaEnumNameOrOptions extends {
+  EnumName extends (DefaultSchemaEnumNameOrOptions extends {
     schema: keyof DatabaseWithoutInternals
   }
     ? keyof DatabaseWithoutInternals[DefaultSchemaEnumNameOrOptions["schema"]]["Enums"]
-    : never = never,
+    : never) = never,
 > = DefaultSchemaEnumNameOrOptions extends {
   schema: keyof DatabaseWithoutInternals
 }
@@ -1963,11 +1928,11 @@ export type CompositeTypes<
   PublicCompositeTypeNameOrOptions extends
     | keyof DefaultSchema["CompositeTypes"]
     | { schema: keyof DatabaseWithoutInternals },
-  CompositeTypeName extends PublicCompositeTypeNameOrOptions extends {
+  CompositeTypeName extends (PublicCompositeTypeNameOrOptions extends {
     schema: keyof DatabaseWithoutInternals
   }
     ? keyof DatabaseWithoutInternals[PublicCompositeTypeNameOrOptions["schema"]]["CompositeTypes"]
-    : never = never,
+    : never) = never,
 > = PublicCompositeTypeNameOrOptions extends {
   schema: keyof DatabaseWithoutInternals
 }

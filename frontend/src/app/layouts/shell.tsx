@@ -206,7 +206,7 @@ export function Component() {
         <div className="page">
           <LiveNote />
           <Outlet />
-          <TranslationNote className="small faint no-print mx-auto mt-8 max-w-[70ch] px-4 pb-6" />
+          <TranslationNote className="small faint no-print mt-8 max-w-[75ch] px-(--space-gutter) pb-6" />
         </div>
         <nav className="thumb" aria-label={t("shell.mainNav")}>
           {items.slice(0, 4).map((item) => (

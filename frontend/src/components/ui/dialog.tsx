@@ -4,7 +4,7 @@ import type { ComponentProps, ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { t } from "@/messages";
 import { Button, type ButtonProps } from "./button";
-import { useReturnFocus } from "./return-focus";
+import { keepFocusInSight, useReturnFocus } from "./return-focus";
 
 export const Dialog = Radix.Root;
 export const DialogTrigger = Radix.Trigger;
@@ -31,6 +31,7 @@ export function DialogContent({ title, description, dirty, className, children, 
           onInteractOutside={(event) => {
             if (dirty) event.preventDefault();
           }}
+          onFocus={keepFocusInSight}
           {...returnFocus}
           {...props}
         >

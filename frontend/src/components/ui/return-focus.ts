@@ -1,4 +1,4 @@
-import { useRef } from "react";
+import { useRef, type FocusEvent } from "react";
 
 /**
  * Returns the focus to the opener when a dialog closes. Radix only returns to its own trigger, and our dialogs are
@@ -23,3 +23,7 @@ export function useReturnFocus() {
     },
   };
 }
+
+/** Radix leads the focus round in a dialog without scrolling: the first control would have it out of sight. */
+export const keepFocusInSight = (event: FocusEvent) =>
+  (event.target as Element).scrollIntoView({ block: "nearest", inline: "nearest" });

@@ -3,7 +3,7 @@ import { Dialog as Radix } from "radix-ui";
 import type { ComponentProps } from "react";
 import { t } from "@/messages";
 import { Button } from "./button";
-import { useReturnFocus } from "./return-focus";
+import { keepFocusInSight, useReturnFocus } from "./return-focus";
 
 export const Sheet = Radix.Root;
 export const SheetTrigger = Radix.Trigger;
@@ -15,7 +15,13 @@ export function SheetContent({ title, children, ...props }: ComponentProps<typeo
   return (
     <Radix.Portal>
       <Radix.Overlay className="overlay" />
-      <Radix.Content className="menu-sheet" aria-describedby={undefined} {...returnFocus} {...props}>
+      <Radix.Content
+        className="menu-sheet"
+        aria-describedby={undefined}
+        onFocus={keepFocusInSight}
+        {...returnFocus}
+        {...props}
+      >
         <div className="flex items-center justify-between ps-3">
           <Radix.Title className="text-ui">{title}</Radix.Title>
           <Radix.Close asChild>

@@ -54,7 +54,18 @@ export function NotificationItem({ item }: { item: Notification }) {
           )}
           {item.read ? null : <span className="tag ms-2 align-middle">{t("account.newMark")}</span>}
         </h2>
-        <p className="mt-1 text-ui text-soft">{message}</p>
+        <p className="mt-1 text-ui text-soft">
+          {message.split(/(\bREQ-\d+)/).map((part, index) =>
+            // a number is never broken at its hyphen
+            index % 2 === 1 ? (
+              <span key={index} className="whitespace-nowrap">
+                {part}
+              </span>
+            ) : (
+              part
+            ),
+          )}
+        </p>
         <p className="small faint mt-1">
           <time dateTime={item.date} title={formatDateTime(item.date)}>
             {agoWords(item.date, now)}

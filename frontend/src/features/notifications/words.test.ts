@@ -1,4 +1,5 @@
 import { afterEach, expect, it } from "vitest";
+import { formatDate } from "@/lib/format";
 import { translate, translateMore } from "@/messages/translate";
 import { notificationWords } from "./words";
 
@@ -22,6 +23,8 @@ it("says what happened in the reader's language, money, kinds of help and number
   expect(notificationWords(approved).message).toContain("Harbor Relief Fund aprobó REQ-002 por ");
   const sent = { ...approved, code: "sent", params: { number: "REQ-009", category: "Rent Support" } };
   expect(notificationWords(sent).message).toBe("Tu solicitud REQ-009 para Ayuda con el alquiler va en camino.");
+  const unanswered = { ...approved, code: "unanswered", params: { number: "REQ-009", date: "2026-08-05" } };
+  expect(notificationWords(unanswered).message).toContain(`Se borra el ${formatDate("2026-08-05")}.`);
   const open = (count: number) => notificationWords({ ...approved, code: "couldNotHelp", params: { count } }).message;
   expect(open(1)).toContain("1 organización más");
   expect(open(2)).toContain("2 organizaciones más");

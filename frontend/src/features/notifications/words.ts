@@ -1,5 +1,5 @@
 /** The text of a notification in the reader's language. */
-import { formatMoney } from "@/lib/format";
+import { formatDate, formatMoney } from "@/lib/format";
 import { localName } from "@/lib/local-name";
 import { translated, type Params } from "@/messages/catalogue";
 import type { Notification } from "./api";
@@ -10,6 +10,7 @@ function readable(params: unknown): Params {
   return Object.fromEntries(
     Object.entries(params).flatMap(([name, value]) => {
       if (name === "amount" && typeof value === "number") return [[name, formatMoney(value)]];
+      if (name === "date" && typeof value === "string") return [[name, formatDate(value)]];
       if (name === "category" && typeof value === "string") return [[name, localName(value)]];
       return typeof value === "string" || typeof value === "number" ? [[name, value]] : [];
     }),

@@ -95,6 +95,10 @@ export function isBlank(answers: Answers): boolean {
   );
 }
 
+/** True when a guest has typed nothing at all; on the single page, name and address may come before any other answer. */
+export const isUntouched = (answers: Answers): boolean =>
+  isBlank(answers) && !answers.consent && Object.values(answers.identity).every((typed) => typed.trim() === "");
+
 /** Sets the kind of help. The first time, the person's selected nonprofit is chosen too. */
 export function withCategory(answers: Answers, category: Chosen, selected: Chosen | null): Answers {
   const first = answers.category === null && answers.nonprofits.length === 0 && selected;

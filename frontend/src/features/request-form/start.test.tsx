@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { forgetEverythingTyped, forgetOldAnswers, unsentRequest } from "@/lib/stored";
 import { emptyAnswers, type Answers } from "./answers";
 import { keptOfDraft, startFromDraft, startHere } from "./start";
 import { forget, isOthersDevice, keep, leaveNothingHere, readKept, type Kept } from "./storage";
@@ -43,6 +44,63 @@ describe("the browser's copy", () => {
     expect(readKept({ userId: null, draftId: null })).toBeNull();
   });
 
+  it("has an end after a day without a change, a guest's alone", () => {
+    vi.useFakeTimers();
+    const slots = [
+      { userId: null, draftId: null },
+      { userId: "u1", draftId: null },
+    ];
+    for (const slot of slots) keep(slot, kept());
+    vi.advanceTimersByTime(24 * 60 * 60_000);
+    expect(slots.map((slot) => readKept(slot)?.answers.description)).toEqual(["Typed words", "Typed words"]);
+    vi.advanceTimersByTime(1);
+    expect(slots.map((slot) => readKept(slot)?.answers.description)).toEqual([undefined, "Typed words"]);
+    expect(localStorage).toHaveLength(0);
+    vi.useRealTimers();
+  });
+
+  it("ends also where nobody opens the form again", () => {
+    vi.useFakeTimers();
+    const guest = { userId: null, draftId: null };
+    localStorage.setItem("theme", "dark");
+    keep(guest, kept());
+    vi.advanceTimersByTime(24 * 60 * 60_000);
+    forgetOldAnswers();
+    expect(readKept(guest)).not.toBeNull();
+    vi.advanceTimersByTime(1);
+    forgetOldAnswers();
+    expect(Object.keys(localStorage)).toEqual(["theme"]);
+    localStorage.setItem("aidbridge-request:guest:new", "{broken");
+    forgetOldAnswers();
+    expect(Object.keys(localStorage)).toEqual(["theme"]);
+    vi.useRealTimers();
+  });
+
+  it("says for a week that a request was never sent whose answers ended while it waited", () => {
+    vi.useFakeTimers();
+    const guest = { userId: null, draftId: null };
+    keep(guest, kept());
+    expect(unsentRequest()).toBeNull();
+    keep(guest, { ...kept(), waits: true });
+    expect(unsentRequest()).toBe("waits");
+    vi.advanceTimersByTime(24 * 60 * 60_000 + 1);
+    forgetOldAnswers();
+    expect(unsentRequest()).toBe("deleted");
+    // nothing of the person is left
+    expect(JSON.stringify(localStorage)).not.toContain("Typed words");
+    vi.advanceTimersByTime(7 * 24 * 60 * 60_000);
+    expect(unsentRequest()).toBeNull();
+
+    keep(guest, { ...kept(), waits: true });
+    vi.advanceTimersByTime(24 * 60 * 60_000 + 1);
+    expect(readKept(guest)).toBeNull();
+    expect(unsentRequest()).toBe("deleted");
+    forgetEverythingTyped();
+    expect(unsentRequest()).toBeNull();
+    expect(localStorage).toHaveLength(0);
+    vi.useRealTimers();
+  });
+
   it("goes when it is forgotten", () => {
     keep({ userId: null, draftId: null }, kept());
     forget({ userId: null, draftId: null });
@@ -67,6 +125,14 @@ describe("arriving", () => {
     expect(startHere("u1", "wizard")).toMatchObject({ dirty: true, answers: { description: "Typed words" } });
     expect(readKept({ userId: null, draftId: null })).toBeNull();
     expect(startHere("u2", "wizard").answers.description).toBe("");
+  });
+
+  it("takes along a guest's name that was typed before any answer", () => {
+    const named = { ...emptyAnswers("key-2").identity, firstName: "Marie" };
+    keep({ userId: null, draftId: null }, kept({ answers: { ...emptyAnswers("key-2", "single"), identity: named } }));
+    expect(startHere(null, "single").answers.identity.firstName).toBe("Marie");
+    expect(startHere("u1", "single").answers.identity.firstName).toBe("Marie");
+    expect(readKept({ userId: null, draftId: null })).toBeNull();
   });
 
   it("prefers the account's own unsent answers to a guest's", () => {

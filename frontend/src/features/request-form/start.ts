@@ -2,7 +2,7 @@
  * The answers at the start of a visit: the browser's copy, the saved draft, or none. Pure except for reading the copy.
  */
 import { newKey } from "@/lib/new-key";
-import { emptyAnswers, isBlank, type Answers } from "./answers";
+import { emptyAnswers, isBlank, isUntouched, type Answers } from "./answers";
 import type { LoadedDraft } from "./api";
 import { forget, keep, readKept, type Kept } from "./storage";
 
@@ -19,7 +19,7 @@ export function startHere(userId: string | null, form: Answers["form"]): Kept {
   if (own && (own.sent || !isBlank(own.answers))) return own;
   if (userId !== null) {
     const guest = readKept({ userId: null, draftId: null });
-    if (guest && !isBlank(guest.answers)) {
+    if (guest && !isUntouched(guest.answers)) {
       const adopted: Kept = { ...guest, dirty: true, sent: null, answers: { ...guest.answers, account: null } };
       keep({ userId, draftId: null }, adopted);
       forget({ userId: null, draftId: null });

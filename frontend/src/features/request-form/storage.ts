@@ -2,7 +2,7 @@
  * The browser's copy of an unsent request. Signed out it stays in localStorage; signed in it lives with
  * the tab (sessionStorage), bound to the account, because the account keeps the draft itself.
  */
-import { readStored, readStoredJson, removeStored, store, type Shelf } from "@/lib/stored";
+import { endAnswers, isOver, readStored, readStoredJson, removeStored, store, type Shelf } from "@/lib/stored";
 import { emptyIdentity, type Answers } from "./answers";
 
 export interface SentRequest {
@@ -34,8 +34,6 @@ export interface Slot {
 }
 
 const VERSION = 1;
-/** A guest's answers end after this: the device may be shared. */
-const GUEST_KEEP_MS = 24 * 60 * 60_000;
 const name = ({ userId, draftId }: Slot) => `aidbridge-request:${userId ?? "guest"}:${draftId ?? "new"}`;
 
 /** A guest said that the device is shared: answers are kept in this tab only. */
@@ -47,8 +45,8 @@ const shelf = ({ userId }: Slot): Shelf => (userId === null && !isOthersDevice()
 export function readKept(slot: Slot): Kept | null {
   const found = readStoredJson(shelf(slot), name(slot)) as ({ version?: number; keptAt?: number } & Kept) | null;
   if (found === null || typeof found !== "object") return null;
-  if (slot.userId === null && Date.now() - (found.keptAt ?? Date.now()) > GUEST_KEEP_MS) {
-    forget(slot);
+  if (slot.userId === null && isOver(found.keptAt ?? Date.now())) {
+    endAnswers(name(slot), found);
     return null;
   }
   if (found.version !== VERSION || typeof found.answers?.key !== "string") return null;

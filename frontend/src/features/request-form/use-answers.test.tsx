@@ -45,6 +45,21 @@ it("a guest's words are in the browser with every change, and the page says so",
   expect(saveDraft).not.toHaveBeenCalled();
 });
 
+it("a guest who begins with the name, as the single page allows, has it after a reload", () => {
+  const state = start(guest);
+  act(() => state.current.change({ identity: { ...emptyAnswers("k1").identity, firstName: "Marie" } }));
+  expect(readKept(guest)?.answers.identity.firstName).toBe("Marie");
+  expect(state.current.saving).toEqual({ state: "browser" });
+  act(() => state.current.change({ identity: emptyAnswers("k1").identity }));
+  expect(localStorage).toHaveLength(0);
+});
+
+it("what an account's page fills in by itself is not kept as an answer", () => {
+  const state = start(account);
+  act(() => state.current.change({ identity: { ...emptyAnswers("k1").identity, firstName: "Marie" } }));
+  expect(readKept(account)).toBeNull();
+});
+
 it("on somebody else's phone they are the tab's alone from then on", () => {
   const state = start(guest);
   act(() => state.current.change({ description: "We need food." }));

@@ -1,7 +1,8 @@
 /** The answers while a person writes: kept in the browser at every change, saved to the account soon after. */
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { newKey } from "@/lib/new-key";
-import { emptyAnswers, isBlank, stepNumber, type Answers } from "./answers";
+import { forgetUnsent } from "@/lib/stored";
+import { emptyAnswers, isBlank, isUntouched, stepNumber, type Answers } from "./answers";
 import { saveDraft } from "./api";
 import { furthestStep } from "./progress";
 import { forget, isOthersDevice, keep, leaveNothingHere, type Kept, type SentRequest, type Slot } from "./storage";
@@ -94,7 +95,9 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   }, [put]);
 
   useEffect(() => {
-    if (isBlank(kept.answers) && !kept.sent) forget(slot);
+    // an account's name and address are filled in by the page, a guest's are typed
+    const nothing = slot.userId === null ? isUntouched(kept.answers) : isBlank(kept.answers);
+    if (nothing && !kept.sent) forget(slot);
     else keep(slot, kept);
   }, [kept, slot]);
 
@@ -125,7 +128,13 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     },
     [put, slot],
   );
-  const finish = useCallback((sent: SentRequest) => reset(sent), [reset]);
+  const finish = useCallback(
+    (sent: SentRequest) => {
+      forgetUnsent();
+      reset(sent);
+    },
+    [reset],
+  );
   const clear = useCallback(() => reset(null), [reset]);
   const renew = useCallback(() => {
     const { answers } = latest.current;
@@ -140,7 +149,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     setTabOnly(true);
   }, [slot]);
 
-  const shown: Saving = !signedIn && kept.dirty && !isBlank(kept.answers) ? { state: "browser" } : saving;
+  const shown: Saving = !signedIn && kept.dirty && !isUntouched(kept.answers) ? { state: "browser" } : saving;
   return {
     answers: kept.answers,
     sent: kept.sent,

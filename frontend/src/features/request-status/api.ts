@@ -27,9 +27,6 @@ export interface FoundStatus extends Omit<z.output<typeof foundSchema>, "found" 
   needs_more_proof: boolean;
 }
 
-/** 'req-2 ' → 'REQ-2': normalizes typed numbers. */
-export const normalizeNumber = (typed: string): string => typed.trim().toUpperCase().replace(/\s+/g, "");
-
 /** The public look-up: status, dates and decision, without personal data. Null: no such request. */
 export const statusQuery = (number: string) =>
   queryOptions({

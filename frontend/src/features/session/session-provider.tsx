@@ -100,8 +100,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         setTimeout(() => {
           const reading = loadPerson();
           (before?.id === next.id ? reading.then(({ readAgain }) => readAgain(next.id)) : reading).catch(fail);
-          // supabase-js says 'SIGNED_IN' at every load of the page, too
-          if (event !== "SIGNED_IN" || wasClaimed(next)) return;
+          // once per sign-in, whatever supabase-js calls it: after the link of a confirmation mail 'INITIAL_SESSION' comes first
+          if (wasClaimed(next)) return;
           claimGuestRequests().then(
             (claimed) => {
               noteClaimed(next);

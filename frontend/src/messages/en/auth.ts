@@ -26,6 +26,7 @@ export const auth = define("auth", {
   loginFailedBody: "Please check your credentials and try again.",
   alertTitle: "Authentication Error",
   alertFallback: "An error occurred during authentication",
+  linkOver: "This link was used before, or its time is over. Try to log in. If that does not work, ask for a new link.",
   passwordRequired: "Password is required",
 
   signupTitle: "Sign up",

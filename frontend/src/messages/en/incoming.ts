@@ -145,7 +145,7 @@ export const incoming = define("incoming", {
   overBudgetBody: "{amount} remain. You can still approve it.",
   sureTitle: "Please look at the amount once more",
   sureOver: "{amount} is more than the budget has left.",
-  sureTenfold: "{amount} is more than ten times what was asked for ({asked}).",
+  sureTenfold: "{amount} is ten times what was asked for ({asked}), or more.",
   approveAnyway: "Yes, approve {amount}",
   whenApprove: "When you approve",
   whenApproveBody: "{name} gets the good news by email now. You cannot undo this.",

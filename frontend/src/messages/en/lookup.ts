@@ -34,7 +34,7 @@ export const lookup = define("lookup", {
   reviewBy: "The first answer comes within 3–5 business days, by {date}.",
   decisionSoon: "Most people have one after 5–7 days.",
   approvedNext: "The nonprofit writes to you about how the money reaches you.",
-  declinedNext: "Sign in to read the answer. You can send a new request at any time.",
+  declinedNext: "Open it to read the answer. You can send a new request at any time.",
   privacy: "We show no names here. You have an account? Then {link}.",
   openByCode: "Open it with a code by email",
   answer: "Answer with a code by email",

@@ -47,6 +47,23 @@ export const mail = define("mail", {
   "declined.button": "See what you can do next",
   "declined.after": "You can send it again to other nonprofits as a new request.",
 
+  // to people without an account, before and after the end of a request that nobody answered
+  "unanswered.subject": "{number}: is your request still needed?",
+  "unanswered.heading": "There was no news for a long time",
+  "unanswered.p1":
+    "We are sorry. For eleven months nothing has happened to your request for {category}. We do not want to keep what you told us for ever.",
+  "unanswered.p2":
+    "On {ends} we delete it with its papers. Do you still need it? Open it before that day, and it stays. If not, you need not do anything.",
+  "unanswered.button": "Keep my request",
+  "unanswered.after":
+    "You need no account: we mail you a code that opens it. You can also ask other nonprofits at any time.",
+  "unansweredEnded.subject": "{number}: your request is deleted",
+  "unansweredEnded.heading": "Your request is deleted",
+  "unansweredEnded.p1":
+    "We are sorry that your request for {category} got no decision. After a year without news we deleted it with its papers, as we wrote to you.",
+  "unansweredEnded.p2": "If you still need help, you can ask again. You can choose other nonprofits.",
+  "unansweredEnded.button": "Ask for help",
+
   "approved.subject": "{number}: your request is approved",
   "approved.heading": "Your request is approved",
   "approved.p1": "{nonprofit} approved your request for {category} with {amount}.",

@@ -171,6 +171,7 @@ export const myRequests = define("myRequests", {
   // more proof
   proofTitle: "Needs More Proof",
   proofQuote: "{nonprofit} writes: “{notes}”",
+  proofList: "{nonprofit} asks for:",
   additional: "Additional documents",
   message: "Your answer",
   messageHint: "If something needs explaining, or you do not have the paper.",

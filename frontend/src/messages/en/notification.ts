@@ -48,6 +48,9 @@ export const notification = define("notification", {
   "taken.body": "Another nonprofit took this request. There is nothing to do.",
   "openAgain.title": "{number} is open again",
   "openAgain.body": "The nonprofit that had taken it gave it back.",
+  "unanswered.title": "{number} still waits for an answer",
+  "unanswered.body":
+    "Nothing has happened to it for eleven months. It is deleted on {date}. Please decide before, or ask.",
   "secondApproval.title": "{number} needs a second approval",
   "secondApproval.body": "For {amount}, by another manager or admin.",
   "handedOver.title": "{name} handed {number} to you",

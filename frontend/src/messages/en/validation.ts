@@ -2,6 +2,8 @@ import { define } from "../catalogue";
 
 /** Section 5's messages that more than one form uses. */
 export const validation = define("validation", {
+  didYouMean: "Did you mean {address}?",
+  useIt: "Yes, change it",
   email: "Please enter a valid email address",
   password: "Password must be at least 8 characters",
   passwordsDiffer: "Passwords do not match",

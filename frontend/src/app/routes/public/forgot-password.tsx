@@ -1,7 +1,7 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useState } from "react";
 import { useForm } from "react-hook-form";
-import { Link } from "react-router-dom";
+import { Link, useSearchParams } from "react-router-dom";
 import { SentArt } from "@/components/art/sent";
 import { Field, Form } from "@/components/form";
 import { BackLink, FormPage } from "@/components/pages";
@@ -13,11 +13,13 @@ import { forgotSchema } from "@/features/auth/schema";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/auth";
-import { paths } from "../../paths";
+import { paths, safeNext, withNext } from "../../paths";
 
 export function Component() {
   const [sent, setSent] = useState(false);
   const request = useRequestReset();
+  const [search] = useSearchParams();
+  const next = safeNext(search.get("next"));
   const form = useForm({
     resolver: zodResolver(forgotSchema),
     mode: "onTouched",
@@ -37,7 +39,7 @@ export function Component() {
             <>
               <Button onClick={() => setSent(false)}>{t("auth.tryAgain")}</Button>
               <Button asChild variant="quiet">
-                <Link to={paths.login}>{t("auth.backToLogin")}</Link>
+                <Link to={withNext(paths.login, next)}>{t("auth.backToLogin")}</Link>
               </Button>
             </>
           }
@@ -52,14 +54,14 @@ export function Component() {
       title={t("auth.forgotTitle")}
       heading={t("auth.forgotHeading")}
       lead={t("auth.forgotLead")}
-      back={<BackLink to={paths.login}>{t("auth.backToLogin")}</BackLink>}
+      back={<BackLink to={withNext(paths.login, next)}>{t("auth.backToLogin")}</BackLink>}
     >
       <Form
         form={form}
         error={navigator.onLine ? null : request.error}
         onSubmit={({ email }) =>
           request.mutate(
-            { email, landing: paths.resetPassword },
+            { email, landing: withNext(paths.resetPassword, next) },
             {
               onSuccess: () => {
                 toast({ title: t("auth.resetEmailSent") });

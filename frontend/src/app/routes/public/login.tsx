@@ -40,7 +40,9 @@ export function Component() {
         <div className="mt-6 grid gap-6">
           {failed ? (
             <Notice tone="bad" role="alert" title={t("auth.alertTitle")}>
-              {search.get("error_description") || t("auth.alertFallback")}
+              {search.get("error_code") === "otp_expired"
+                ? t("auth.linkOver")
+                : search.get("error_description") || t("auth.alertFallback")}
             </Notice>
           ) : null}
           <ProviderButtons labels={{ google: t("auth.google"), azure: t("auth.microsoft") }} landing={() => target} />
@@ -48,7 +50,7 @@ export function Component() {
           <LoginForm
             login={login}
             landing={target}
-            forgotLink={<Link to={paths.forgotPassword}>{t("auth.forgotLink")}</Link>}
+            forgotLink={<Link to={withNext(paths.forgotPassword, next)}>{t("auth.forgotLink")}</Link>}
             onDone={() => void navigate(target, { replace: true })}
           />
           <p className="soft">

@@ -1,7 +1,7 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useEffect, useRef, useState } from "react";
 import { useForm } from "react-hook-form";
-import { Link } from "react-router-dom";
+import { Link, useSearchParams } from "react-router-dom";
 import { GapArt } from "@/components/art/gap";
 import { LoadingArt } from "@/components/art/loading";
 import { SentArt } from "@/components/art/sent";
@@ -18,7 +18,7 @@ import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/auth";
-import { paths } from "../../paths";
+import { paths, safeNext, withNext } from "../../paths";
 
 type Phase = "validating" | "invalid" | "form" | "done";
 
@@ -65,6 +65,8 @@ function NewPasswordForm({ onDone }: { onDone: () => void }) {
 
 export function Component() {
   const { signOut } = useSession();
+  const [search] = useSearchParams();
+  const next = safeNext(search.get("next"));
   const [link] = useState(() => readRecoveryLink(window.location));
   const [phase, setPhase] = useState<Phase>("validating");
   const started = useRef(false);
@@ -73,7 +75,8 @@ export function Component() {
     if (started.current) return;
     started.current = true;
     // The tokens leave the address bar and the history at once.
-    if (link.kind !== "invalid") window.history.replaceState(window.history.state, "", paths.resetPassword);
+    if (link.kind !== "invalid")
+      window.history.replaceState(window.history.state, "", withNext(paths.resetPassword, next));
     openRecoveryLink(link).then(
       () => setPhase("form"),
       () => {
@@ -81,7 +84,7 @@ export function Component() {
         setPhase("invalid");
       },
     );
-  }, [link]);
+  }, [link, next]);
 
   switch (phase) {
     case "validating":
@@ -100,10 +103,10 @@ export function Component() {
             actions={
               <>
                 <Button asChild variant="primary">
-                  <Link to={paths.forgotPassword}>{t("auth.requestNewLink")}</Link>
+                  <Link to={withNext(paths.forgotPassword, next)}>{t("auth.requestNewLink")}</Link>
                 </Button>
                 <Button asChild variant="quiet">
-                  <Link to={paths.login}>{t("auth.backToLogin")}</Link>
+                  <Link to={withNext(paths.login, next)}>{t("auth.backToLogin")}</Link>
                 </Button>
               </>
             }
@@ -134,7 +137,7 @@ export function Component() {
             title={t("auth.resetDoneHeading")}
             actions={
               <Button asChild variant="primary">
-                <Link to={paths.login}>{t("auth.goToLogin")}</Link>
+                <Link to={withNext(paths.login, next)}>{t("auth.goToLogin")}</Link>
               </Button>
             }
           >

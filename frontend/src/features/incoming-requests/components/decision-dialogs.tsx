@@ -155,7 +155,7 @@ function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
   const needsSecond =
     !second && amount !== null && opened.second_approval_above !== null && amount > opened.second_approval_above;
   const others = openElsewhere(opened);
-  const tenfold = !second && amount !== null && asked > 0 && amount > 10 * asked;
+  const tenfold = !second && amount !== null && asked > 0 && amount >= 10 * asked;
   /** The amount that was confirmed a second time, because it exceeds the budget or is far above the requested one. */
   const [sure, setSure] = useState<number | null>(null);
   const asksAgain = amount !== null && (over || tenfold) && sure === amount;

@@ -53,6 +53,7 @@ function Standing({ opened, mayDecide, userId }: Omit<DecisionPanelProps, "onDec
   if (request.status === "withdrawn") {
     return (
       <Notice tone="info" title={t("incoming.withdrawnTitle")}>
+        {t("incoming.alreadyDecided", { status: t("common.status.withdrawn").toLowerCase() })}{" "}
         {t("incoming.withdrawnBody")}
       </Notice>
     );

@@ -18,6 +18,7 @@ import { Words } from "@/components/words";
 import { useAppConfig } from "@/lib/env";
 import { errorHint, errorMessage } from "@/lib/errors";
 import { reads } from "@/lib/query-keys";
+import { normalizeNumber } from "@/lib/request-number";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/addressCode";
@@ -42,7 +43,7 @@ export function OpenRequestScreen() {
   const [held, setHeld] = useState<HeldAccess | null>(() => {
     const kept = readAccess();
     // a link to another request needs that one's code
-    return kept && (asked === "" || kept.number === asked.toUpperCase()) ? kept : null;
+    return kept && (asked === "" || kept.number === normalizeNumber(asked)) ? kept : null;
   });
   const [ended, setEnded] = useState(false);
   const close = (byItself: boolean) => {
@@ -103,7 +104,7 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
           <Form
             form={form}
             onSubmit={({ number: typed }) =>
-              send.mutate({ number: typed, channel }, { onSuccess: () => setNumber(typed.trim().toUpperCase()) })
+              send.mutate({ number: typed, channel }, { onSuccess: () => setNumber(normalizeNumber(typed)) })
             }
           >
             <Field name="number" label={t("openRequest.number")} hint={t("openRequest.numberHint")}>

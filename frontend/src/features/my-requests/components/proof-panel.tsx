@@ -55,6 +55,10 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
   const forget = useKeptForm(form, keptAs);
 
   const asked = timeline.findLast((event) => event.type === "info_requested");
+  const words = request.pending_notes ?? "";
+  /** Ticked items, a line each, before the nonprofit's own words. */
+  const items = /^(?:– .*\n?)+/.exec(words)?.[0].trim().split("\n") ?? [];
+  const notes = words.split("\n").slice(items.length).join("\n").trim();
   const arrived = documents.filter((d) => d.kind === "additional" && (!asked || d.created_at > asked.created_at));
   const nonprofit =
     asked?.nonprofit_name ?? nonprofits.find(({ id }) => id === request.claimed_by)?.name ?? t("myRequests.aNonprofit");
@@ -99,9 +103,19 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
         <h2 id="need">{t("myRequests.proofTitle")}</h2>
       </header>
       <div className="in grid gap-5">
-        <p className="break-words whitespace-pre-line">
-          {t("myRequests.proofQuote", { nonprofit, notes: request.pending_notes ?? "" })}
-        </p>
+        {items.length > 0 ? (
+          <div className="grid gap-3 break-words">
+            <p id="asked-for">{t("myRequests.proofList", { nonprofit })}</p>
+            <ul className="grid list-disc gap-1 ps-5" aria-labelledby="asked-for">
+              {items.map((item) => (
+                <li key={item}>{item.slice(2)}</li>
+              ))}
+            </ul>
+            {notes ? <p className="whitespace-pre-line">{notes}</p> : null}
+          </div>
+        ) : (
+          <p className="break-words whitespace-pre-line">{t("myRequests.proofQuote", { nonprofit, notes })}</p>
+        )}
         <Form
           form={form}
           className="no-print"

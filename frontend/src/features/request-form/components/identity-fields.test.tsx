@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { useForm } from "react-hook-form";
 import { expect, it, vi } from "vitest";
 import { Form } from "@/components/form";
-import { contactFields } from "../schema";
+import { contactFields, personalFields } from "../schema";
 import { IdentityFields } from "./info-step";
 
 function Contact({ onSend }: { onSend: (values: object) => void }) {
@@ -37,4 +37,34 @@ it("takes a town alone from a person without a fixed address, and the street aga
   await user.type(screen.getByLabelText("Postal/ZIP code"), "04101");
   await user.click(screen.getByRole("button", { name: "Send" }));
   expect(onSend.mock.lastCall?.[0]).toMatchObject({ address: "12 Wharf Street", postalCode: "04101" });
+});
+
+function Personal({ readOnlyEmail }: { readOnlyEmail?: boolean }) {
+  const form = useForm({ mode: "onTouched", defaultValues: { firstName: "", lastName: "", email: "", phone: "" } });
+  return (
+    <Form form={form} onSubmit={() => undefined}>
+      <IdentityFields fields={personalFields} readOnlyEmail={readOnlyEmail} />
+    </Form>
+  );
+}
+
+it("asks about an address that looks mistyped, once it is written, and corrects it", async () => {
+  const user = userEvent.setup();
+  render(<Personal />);
+  const email = screen.getByLabelText("Email");
+  await user.type(email, "marie@gmial.com");
+  expect(screen.queryByText(/Did you mean/)).toBeNull();
+  await user.tab();
+  expect(screen.getByRole("status")).toHaveTextContent("Did you mean marie@gmail.com?");
+  await user.click(screen.getByRole("button", { name: "Yes, change it" }));
+  expect(email).toHaveValue("marie@gmail.com");
+  expect(screen.queryByText(/Did you mean/)).toBeNull();
+});
+
+it("asks nothing about an account's address", async () => {
+  const user = userEvent.setup();
+  render(<Personal readOnlyEmail />);
+  await user.click(screen.getByLabelText("Email"));
+  await user.tab();
+  expect(screen.queryByRole("status")).toBeNull();
 });

@@ -1,7 +1,8 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { Fragment, lazy, Suspense, useLayoutEffect, useState } from "react";
+import { Fragment, lazy, Suspense, useLayoutEffect, useRef, useState } from "react";
 import { useForm, useFormContext, useWatch } from "react-hook-form";
 import { Link, useLocation } from "react-router-dom";
+import { AddressTypo } from "@/components/address-typo";
 import { Field, Form } from "@/components/form";
 import { NoAddress, useWithoutAddress } from "@/components/no-address";
 import { FormSkeleton } from "@/components/states";
@@ -11,7 +12,7 @@ import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
 import { loginThen } from "@/app/paths";
-import { toast } from "@/lib/toast";
+import { dismissToast, toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import type { Answers } from "../answers";
@@ -86,6 +87,7 @@ export function IdentityFields({
               />
             )}
           </Field>
+          {name === "email" && !readOnlyEmail ? <AddressTypo name={`${prefix}email`} /> : null}
           {name === "phone" && texts ? <Texts name={`${prefix}phone`} {...texts} /> : null}
         </Fragment>
       ))}
@@ -133,10 +135,14 @@ export function InfoStep(props: InfoStepProps) {
     };
   }, [personal, contact, onIdentity]);
 
+  const told = useRef<number | null>(null);
   const missing = () => personalFields.some((field) => !personal.getValues(field)?.trim());
   const tellMissing = () => {
+    // what was said before is settled, or said anew
+    if (told.current !== null) dismissToast(told.current);
+    told.current = null;
     if (missing()) {
-      toast({
+      told.current = toast({
         variant: "destructive",
         title: t("requestForm.fieldsMissing"),
         description: t("requestForm.fieldsMissingBody"),

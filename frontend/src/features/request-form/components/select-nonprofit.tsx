@@ -39,6 +39,7 @@ export function SelectNonprofitScreen() {
                 <ChoiceCard
                   className={nonprofit.id === selectedNonprofit?.id ? "plain-card on" : "plain-card"}
                   title={nonprofit.name}
+                  aria-current={nonprofit.id === selectedNonprofit?.id ? "true" : undefined}
                   aria-busy={select.isPending && select.variables.id === nonprofit.id}
                   description={<NonprofitWords nonprofit={nonprofit} />}
                   onClick={() => {

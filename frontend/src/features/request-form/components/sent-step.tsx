@@ -36,10 +36,12 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
         aria-label={t("requestForm.sentPicture")}
       />
       <div className="ticket" role="group" aria-label={t("requestForm.yourNumber")}>
-        <p className="text-ui text-soft">{t("requestForm.yourNumber")}</p>
-        <p className="no num" data-testid="request-number">
-          {sent.number}
-        </p>
+        <div>
+          <p className="text-ui text-soft">{t("requestForm.yourNumber")}</p>
+          <p className="no num" data-testid="request-number">
+            {sent.number}
+          </p>
+        </div>
         <span className="row">
           <CopyButton value={sent.number} label={t("requestForm.copyNumber")} />
           <Button variant="quiet" className="no-print" onClick={() => window.print()}>

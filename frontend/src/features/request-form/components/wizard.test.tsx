@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { screen } from "@testing-library/react";
 import { beforeEach, expect, it, vi } from "vitest";
 import { aUser } from "@/testing/factories";
@@ -14,6 +14,13 @@ vi.mock("../api", () => ({
     queryOptions({
       queryKey: ["identity", userId],
       queryFn: () => Promise.resolve(lastIdentity.current as Identity | null),
+    }),
+  directoryQuery: () =>
+    infiniteQueryOptions({
+      queryKey: ["directory"],
+      queryFn: () => Promise.resolve({ rows: [], total: 0 }),
+      initialPageParam: 0,
+      getNextPageParam: () => undefined,
     }),
   saveDraft: () => Promise.resolve({ id: "draft-1", updated_at: "2026-01-01T00:00:00Z" }),
 }));
@@ -86,6 +93,24 @@ it("the summary says that texts come", async () => {
     texts: true,
   });
   expect(await screen.findByText("Texts: yes")).toBeInTheDocument();
+});
+
+it("who is signed in with all details passes from the nonprofits to the need, and finds them at the end with 'Change'", async () => {
+  lastIdentity.current = known;
+  const { user } = renderScreen(<Draft answers={{}} />, { session: {}, at: "/?draft=draft-1&step=nonprofits" });
+  await user.click(await screen.findByRole("button", { name: "Continue" }));
+  await user.type(await screen.findByLabelText("Details"), "We need food until my new job starts.");
+  await user.click(screen.getByRole("button", { name: "Continue" }));
+  expect(await screen.findByRole("heading", { name: "Check your answers" })).toBeInTheDocument();
+  for (const words of ["Marie Désir", "+1 207 555 0142", "18 Main Street"])
+    expect(screen.getByText(words)).toBeInTheDocument();
+  for (const what of ["Name", "Contact", "Address"])
+    expect(screen.getByRole("link", { name: new RegExp(`^Change ?${what}$`) })).toHaveAttribute(
+      "href",
+      "/?draft=draft-1&step=info",
+    );
+  await user.click(screen.getByRole("link", { name: /^Change ?Contact$/ }));
+  expect(await screen.findByLabelText("Phone")).toHaveValue("+1 207 555 0142");
 });
 
 it("a continued draft asks for the details that nobody knows", async () => {

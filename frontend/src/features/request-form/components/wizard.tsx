@@ -289,8 +289,8 @@ export function Keep({
             t("requestForm.tabOnly")
           ) : (
             <>
-              {t("requestForm.sharedDevice")}{" "}
-              <button type="button" className="link" onClick={state.keepInTab}>
+              {t("requestForm.sharedDevice")}
+              <button type="button" className="link block" onClick={state.keepInTab}>
                 {t("requestForm.notMyPhone")}
               </button>
             </>

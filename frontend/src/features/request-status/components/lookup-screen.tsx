@@ -14,13 +14,14 @@ import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Words } from "@/components/words";
+import { normalizeNumber } from "@/lib/request-number";
 import { useSession } from "@/lib/session";
 import { pushing } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/lookup";
 import "@/styles/requests.css";
 import { text } from "@/schemas/atoms";
-import { normalizeNumber, statusQuery } from "../api";
+import { statusQuery } from "../api";
 import { ResultCard } from "./result-card";
 
 const schema = z.object({ requestId: text(3, t("lookup.required")) });
@@ -89,32 +90,37 @@ export function LookupScreen() {
           <ResultCard
             found={query.data}
             foot={
-              <>
-                <Lock aria-hidden="true" className="mt-1 shrink-0" />
-                {user ? (
+              user ? (
+                <>
+                  <Lock aria-hidden="true" className="mt-1 shrink-0" />
                   <Link to={paths.request(query.data.request_number)}>{t("lookup.wholeRequest")}</Link>
-                ) : (
-                  <span className="grid gap-3">
-                    <Button
-                      asChild
-                      variant={query.data.needs_more_proof ? "primary" : "plain"}
-                      className="justify-self-start"
-                    >
-                      <Link to={paths.openRequestOf(query.data.request_number)}>
-                        {t(query.data.needs_more_proof ? "lookup.answer" : "lookup.openByCode")}
-                      </Link>
-                    </Button>
-                    <Words
-                      k="lookup.privacy"
-                      parts={{
-                        link: (
-                          <Link to={loginThen(paths.request(query.data.request_number))}>{t("lookup.signIn")}</Link>
-                        ),
-                      }}
-                    />
+                </>
+              ) : (
+                <span className="grid gap-3">
+                  <Button
+                    asChild
+                    variant={query.data.needs_more_proof ? "primary" : "plain"}
+                    className="justify-self-start"
+                  >
+                    <Link to={paths.openRequestOf(query.data.request_number)}>
+                      {t(query.data.needs_more_proof ? "lookup.answer" : "lookup.openByCode")}
+                    </Link>
+                  </Button>
+                  <span className="flex gap-2">
+                    <Lock aria-hidden="true" className="mt-1 shrink-0" />
+                    <span>
+                      <Words
+                        k="lookup.privacy"
+                        parts={{
+                          link: (
+                            <Link to={loginThen(paths.request(query.data.request_number))}>{t("lookup.signIn")}</Link>
+                          ),
+                        }}
+                      />
+                    </span>
                   </span>
-                )}
-              </>
+                </span>
+              )
             }
           />
         ) : null}

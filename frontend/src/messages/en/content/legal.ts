@@ -60,7 +60,7 @@ export const privacy: LegalText = {
     {
       title: "How long",
       body: [
-        "Files that were added to a request which was never sent are removed after 24 hours. Drafts go when nobody has touched them for a year. Requests that were sent stay as long as the nonprofit must be able to show how it used its money; without an account, one that was declined or taken back goes after a year, and your name goes from a granted one after two. Messages that you have read go after a year. Everything else goes when you close your account, under My Profile.",
+        "Files that were added to a request which was never sent are removed after 24 hours. Drafts go when nobody has touched them for a year. Requests that were sent stay as long as the nonprofit must be able to show how it used its money; without an account, one that was declined or taken back goes after a year, and your name goes from a granted one after two. One that nobody answers goes after a year, too: we write to you a month before, and it stays if you open it. Messages that you have read go after a year. Everything else goes when you close your account, under My Profile.",
       ],
     },
     {
