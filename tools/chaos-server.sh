@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Faults under a server that is written to (server/tests/chaos.rs), so many rounds, with its report.
+# Faults under a server with concurrent writes (server/tests/chaos), for a number of rounds, with a report.
 #   tools/chaos-server.sh ROUNDS [--write FILE] [--seed N]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,8 +20,8 @@ CHAOS_ROUNDS=$rounds CHAOS_SEED=$seed CHAOS_REPORT=$lines \
 report() {
   echo "# The server under faults"
   echo
-  echo "\`just chaos-server $rounds --seed $seed\`, $(date -u +%Y-%m-%d). After every fault each key of each writer held what was acknowledged last, or"
-  echo "what a lost answer may have left; whoever had signed up could sign in; no file was torn or without its row."
+  echo "\`just chaos-server $rounds --seed $seed\`, $(date -u +%Y-%m-%d). After every fault, each key of each writer had the value acknowledged last, or"
+  echo "one that a lost answer may have left. Everybody who had signed up could sign in. No file was torn or without its row."
   echo
   cat "$lines"
 }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 const dashboard = JSON.parse(readFileSync(process.argv[2], 'utf8'))
 const queries = dashboard.panels.flatMap((panel) => panel.targets ?? []).map((target) => target.expr)
 if (queries.length === 0) throw new Error('the dashboard asks nothing')
-// What Grafana puts in before it asks.
+// Grafana substitutes these variables before it sends a query.
 const asked = (query) => query.replaceAll('$__rate_interval', '5m').replaceAll('$instance', '.*')
 const rules = queries.map((query, at) => `      - record: dashboard:query_${at}\n        expr: ${JSON.stringify(asked(query))}\n`)
 process.stdout.write(`groups:\n  - name: dashboard\n    rules:\n${rules.join('')}`)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes the reader of request heads, the grammar of requests and the path to the role, each for some seconds; fails
-# when one panics.
+# Fuzzes the parsers of untrusted bytes (request heads, the grammar of requests, tokens and the role claim's path, forms, resumable
+# uploads, S3's signatures and chunks, WebSocket frames) for some seconds each. Fails if one panics.
 #   tools/fuzz.sh [SECONDS] [TARGET …]
 # Needs a nightly toolchain of Rust; cargo-fuzz is installed below target/. Earlier findings are tried again.
 set -euo pipefail
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(lenient request role_path)
+[ ${#targets[@]} -gt 0 ] || targets=(lenient request role_path tokens multipart tus chunks signature frames)
 
 cargo +nightly --version >/dev/null 2>&1 || {
   echo "fuzz.sh: a nightly toolchain is missing: rustup toolchain install nightly --profile minimal" >&2

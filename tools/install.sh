@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs what a recipe needs inside the checkout, pinned by lock files; quick when nothing changed.
-#   tools/install.sh postgres|frontend|compat|deno|diff
+#   tools/install.sh postgres|postgres-former|frontend|compat|deno|diff
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1:?which part: postgres, frontend, compat, deno or diff}" in
+case "${1:?which part: postgres, postgres-former, frontend, compat, deno or diff}" in
   postgres) folder=tools/postgres ;;
+  # Of the major version before, for the tests of upgrades.
+  postgres-former) folder=tools/postgres-former ;;
   frontend) folder=frontend ;;
   compat) folder=supabase-compat-tests ;;
   deno) folder=tools/deno ;;

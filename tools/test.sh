@@ -20,6 +20,21 @@ logs=target/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
 passed=0 failed=0 summary=() broken=()
+
+# Seconds of processor time that this machine's cores have spent since it started, other programs included.
+processor_time() {
+  if [ -r /proc/stat ]; then awk '/^cpu /{ print int(($2 + $3 + $4 + $7 + $8 + $9) / 100) }' /proc/stat; else echo 0; fi
+}
+phases=() phase_begun=$SECONDS phase_cpu=$(processor_time)
+# end_phase NAME: notes how long it took, and how much processor time: the time it would take if every core were always busy.
+end_phase() {
+  local cpu cores
+  cpu=$(processor_time)
+  cores=$(node -p 'os.availableParallelism()')
+  phases+=("$(printf '%-16s %5d s; processor time %5d s, shared by %d cores %5d s' \
+    "$1" $((SECONDS - phase_begun)) $((cpu - phase_cpu)) "$cores" $(((cpu - phase_cpu) / cores)))")
+  phase_begun=$SECONDS phase_cpu=$cpu
+}
 # Ends running jobs with this script.
 trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
 
@@ -55,7 +70,8 @@ compat_suite() (
   set +a
   tools/with-server.sh bash -c 'set -e
     target/debug/ferrobase migrate --dir supabase-compat-tests/supabase/migrations
-    cd supabase-compat-tests && npm run --silent check && COMPAT_COMPLETE=1 npm run --silent test'
+    cd supabase-compat-tests && npm run --silent check && COMPAT_COMPLETE=1 npm run --silent test' &&
+    (cd supabase-compat-tests && npm run --silent projects)
 )
 e2e_suite() {
   CHROMIUM_PATH=$(tools/chromium.sh)
@@ -71,8 +87,10 @@ packages() {
   if wanted rust; then
     tools/install.sh diff
     # If they are unavailable, the tests that need them say so.
+    tools/install.sh postgres-former || true
     tools/pg-extras.sh client || true
     tools/pg-extras.sh pgtap || true
+    tools/pg-extras.sh check || true
   fi
   if wanted compat; then tools/install.sh compat; fi
   touch "$logs/installed"
@@ -109,6 +127,7 @@ if [ ! -e "$logs/installed" ]; then
   exit 1
 fi
 
+end_phase building
 echo "== testing"
 running=()
 for suite in rust compat; do
@@ -129,10 +148,12 @@ for job in ${running[@]+"${running[@]}"}; do wait "$job"; done
 for suite in rust compat; do
   if wanted "$suite"; then show "$suite"; fi
 done
+if wanted rust || wanted compat || wanted web; then end_phase "all but e2e"; fi
 # Runs alone, because the browser keeps every core busy.
 if wanted e2e; then
   record e2e e2e_suite
   show e2e
+  end_phase e2e
 fi
 
 for name in ${broken[@]+"${broken[@]}"}; do
@@ -141,6 +162,6 @@ for name in ${broken[@]+"${broken[@]}"}; do
   node tools/failures.mjs "$logs/$name.log"
 done
 echo
-printf '%s\n' "${summary[@]}"
+printf '%s\n' "${phases[@]}" "${summary[@]}"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

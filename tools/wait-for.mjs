@@ -1,4 +1,4 @@
-// Waits until a URL answers 2xx: wait-for.mjs URL [PID]. Fails after five minutes, or at once when the process has gone.
+// Waits until a URL answers 2xx: wait-for.mjs URL [PID]. Fails after five minutes, or as soon as the process has ended.
 const [url, pid] = process.argv.slice(2);
 const deadline = Date.now() + 300_000;
 const alive = () => {

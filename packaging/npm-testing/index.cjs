@@ -52,6 +52,7 @@ async function startFerrobase({ project = process.cwd(), binary, env = {} } = {}
     jwtSecret: status.JWT_SECRET,
     dbUrl: status.DB_URL,
     inboxUrl: status.MAILPIT_URL,
+    smtpPort: Number(status.MAILPIT_SMTP_PORT) || undefined,
   }, async () => {
     for (const handle of [child, child.stdin, child.stdout, child.stderr]) handle.ref();
     child.stdin.end();
@@ -74,6 +75,7 @@ function connectFerrobase(env = process.env) {
     jwtSecret: required("SUPABASE_JWT_SECRET"),
     dbUrl: required("SUPABASE_DB_URL"),
     inboxUrl: required("MAILPIT_URL"),
+    smtpPort: Number(env.MAILPIT_SMTP_PORT) || undefined,
   }, async () => {});
 }
 
@@ -100,6 +102,7 @@ class Ferrobase {
       SUPABASE_DB_URL: this.dbUrl,
       MAILPIT_URL: this.inboxUrl,
       INBUCKET_URL: this.inboxUrl,
+      ...(this.smtpPort ? { MAILPIT_SMTP_PORT: String(this.smtpPort) } : {}),
     };
     for (const prefix of PREFIXES) {
       for (const [name, value] of Object.entries(open)) all[prefix + name] = value;

@@ -47,6 +47,8 @@ export interface Ferrobase {
   readonly dbUrl: string;
   /** Page and JSON of the inbox. */
   readonly inboxUrl: string;
+  /** Where the inbox takes mail by SMTP, on 127.0.0.1; not of builds without it. */
+  readonly smtpPort?: number;
   /** What `ferrobase test` sets in the environment of its command. */
   readonly env: Record<string, string>;
   /** Takes database, files, jobs and inbox back to what a fresh copy has. */

@@ -9,6 +9,7 @@ const root = new URL("../..", import.meta.url).pathname;
 export const binary = process.env.FERROBASE_BIN ?? join(root, "target/release/ferrobase");
 const generator = process.env.LOAD_BIN ?? join(root, "target/release/examples/load");
 const dbPort = Number(process.env.BENCH_DB_PORT ?? 55340);
+export const databasePort = dbPort;
 export const serverPort = Number(process.env.BENCH_PORT ?? 55341);
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const running = [];
@@ -35,9 +36,32 @@ function binFolder() {
   process.exit(1);
 }
 
+/** Makes the benchmark's folder. At the end its programs are killed, `stop` is called, and the folder is removed. */
+export function makeFolder(stop = () => {}) {
+  folder = mkdtempSync(join(tmpdir(), "ferrobase-bench-"));
+  process.on("exit", () => {
+    // Each leads its own process group, because nginx's workers would outlive their master.
+    for (const child of running) {
+      try {
+        process.kill(-child.pid, "SIGKILL");
+      } catch {
+        // Already ended.
+      }
+    }
+    try {
+      stop();
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
+  return folder;
+}
+
 /** Starts a fresh cluster (fsync as shipped: on), with further settings. It ends with the benchmark. */
 export function startCluster(further = []) {
-  folder = mkdtempSync(join(tmpdir(), "ferrobase-bench-"));
+  let stop = () => {};
+  makeFolder(() => stop());
   const bin = binFolder();
   const isRoot = process.getuid() === 0;
   if (isRoot) {
@@ -57,22 +81,7 @@ export function startCluster(further = []) {
     "-c shared_buffers=256MB", "-c log_line_prefix=%c@@", "-c max_wal_size=4GB", ...further,
   ];
   owner("pg_ctl", ["-D", data, "-s", "-w", "-l", join(folder, "log"), "-o", settings.join(" "), "start"]);
-  process.on("exit", () => {
-    // Each leads its own process group, because nginx's workers would outlive their master.
-    for (const child of running) {
-      try {
-        process.kill(-child.pid, "SIGKILL");
-      } catch {
-        // Already ended.
-      }
-    }
-    try {
-      owner("pg_ctl", ["-D", data, "-m", "immediate", "-s", "stop"]);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
+  stop = () => owner("pg_ctl", ["-D", data, "-m", "immediate", "-s", "stop"]);
   const postmaster = Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
   return { folder, postmaster };
 }
@@ -106,10 +115,16 @@ export async function startServer(only, settings, path) {
   const begin = performance.now();
   const child = spawnApart(binary, ["serve", "--only", only], { env: { ...env, RUST_LOG: "warn", ...settings }, cwd: folder, stdio: ["ignore", log, log] });
   closeSync(log);
+  const firstMs = await untilAnswered(child, path, join(folder, `${only}.log`), begin);
+  return { child, pid: child.pid, firstMs };
+}
+
+/** Waits until a server answers a path with 200; the milliseconds since `begin`. */
+export async function untilAnswered(child, path, log, begin = performance.now()) {
   for (;;) {
-    if (await answers200(path)) return { child, pid: child.pid, firstMs: performance.now() - begin };
+    if (await answers200(path)) return performance.now() - begin;
     if (child.exitCode !== null || performance.now() - begin > 60_000) {
-      throw new Error(`the server did not start: ${readFileSync(join(folder, `${only}.log`), "utf8").slice(-2000)}`);
+      throw new Error(`the server did not start: ${readFileSync(log, "utf8").slice(-2000)}`);
     }
     await sleep(1);
   }

@@ -1,7 +1,9 @@
-// PostgreSQL under Patroni with two nodes and synchronous replication, and a server on both by a URL with two hosts: the primary is
-// killed while rows are written, answers resume within ten seconds of the promotion, and no acknowledged row is lost.
+// PostgreSQL under Patroni with two nodes and synchronous replication, and a server connected by a URL with both hosts:
+// the primary is killed while rows are written, answers resume within ten seconds of the promotion, and no acknowledged
+// row is lost.
 //   node failover.mjs BINARY DEBIAN_FOLDER POSTGRES_BIN
-// DEBIAN_FOLDER holds Debian's packages patroni, etcd-server and their Python modules, unpacked; it must be readable for everybody.
+// DEBIAN_FOLDER contains Debian's packages patroni, etcd-server and their Python modules, unpacked and readable for
+// everybody.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +29,8 @@ async function until(what, isSo, seconds = 120) {
   }
 }
 
-// PostgreSQL does not run as root. Each child leads a group of its own, so that it can be killed with all that it started.
+// PostgreSQL does not run as root. Each child leads its own process group, so that it can be killed with all its
+// children.
 const isRoot = process.getuid() === 0;
 const nobody = 65534;
 function start(name, program, args, env = {}) {
@@ -143,7 +146,7 @@ try {
   psql(pg1, "create table public.ledger (n bigint primary key); alter table public.ledger enable row level security; grant all on public.ledger to service_role; notify pgrst, 'reload schema'");
   await until("the table is served", async () => (await fetch(`${base}/rest/v1/ledger?limit=1`, { headers: service })).ok);
 
-  // Four writers, each row once; what was answered 201 is acknowledged. A fifth asks for accounts.
+  // Four writers insert each row once; an answer of 201 counts as acknowledged. A fifth requests accounts.
   const acknowledged = [];
   const answers = { rest: [], auth: [] };
   let [next, writing, other] = [0, true, {}];
@@ -175,7 +178,7 @@ try {
   await until("rows are written", () => acknowledged.length > 200);
 
   const killed = Date.now();
-  // The node as a whole, as when its machine loses power: Patroni and every process of PostgreSQL.
+  // The whole node, as when its machine loses power: Patroni and every PostgreSQL process.
   const family = spawnSync("pgrep", ["-f", join(folder, "one", "data")], { encoding: "utf8" }).stdout.split("\n").filter(Boolean).map(Number);
   const postmaster = Number(readFileSync(join(folder, "one/data/postmaster.pid"), "utf8").split("\n")[0]);
   const backends = spawnSync("pgrep", ["-P", String(postmaster)], { encoding: "utf8" }).stdout.split("\n").filter(Boolean).map(Number);
@@ -184,7 +187,7 @@ try {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It went with the others.
+      // It ended with the others.
     }
   }
   await until("the second node is primary", () => role(nodes[1], "primary"));
@@ -206,7 +209,7 @@ try {
       `${acknowledged.length} rows acknowledged, 0 lost; other answers meanwhile: ${JSON.stringify(other)}`,
   );
 
-  // The old primary comes back as a replica, and nobody writes to it.
+  // The old primary comes back as a replica and receives no writes.
   nodes[0].child = nodes[0].run();
   await until("the first node follows", () => role(nodes[0], "replica"));
   await until("it is synchronous again", () => role(nodes[0], "synchronous"));
@@ -221,7 +224,7 @@ try {
     try {
       console.error(`--- ${name}\n${readFileSync(join(folder, `${name}.log`), "utf8").split("\n").slice(-25).join("\n")}`);
     } catch {
-      // not that far
+      // not that far yet
     }
   }
   throw error;
@@ -234,7 +237,7 @@ try {
     }
   }
   for (const name of ["one", "two"]) {
-    // The postmaster leads a session of its own.
+    // The postmaster leads its own session.
     try {
       process.kill(Number(readFileSync(join(folder, name, "data/postmaster.pid"), "utf8").split("\n")[0]), "SIGQUIT");
     } catch {

@@ -1,4 +1,5 @@
-// gateway.mjs PORT AUTH_PORT KEY…: a Supabase gateway with the auth API alone behind it, for requests with one of the keys.
+// gateway.mjs PORT AUTH_PORT KEY…: a Supabase gateway with only the auth API behind it, for requests with one of the
+// keys.
 import http from "node:http";
 
 const [port, auth] = process.argv.slice(2, 4).map(Number);

@@ -81,7 +81,7 @@ const tail = (instance) => readFileSync(join(folder, `${instance.name}.log`), "u
 
 function startBalancer() {
   const addresses = (text, shape) => {
-    // The file names two instances; here are others, and as many as asked for.
+    // The file names two instances; this replaces them by as many as requested.
     const lines = text.split("\n");
     const first = lines.findIndex((line) => shape.test(line));
     assert.ok(first >= 0);
@@ -93,8 +93,8 @@ function startBalancer() {
         out.push(line);
       } else if (!done) {
         done = true;
-        for (const { name, port } of instances) {
-          out.push(line.replace(/10\.0\.0\.1\d:54321/, `127.0.0.1:${port}`).replace(/server one/, `server ${name}`));
+        for (const { port } of instances) {
+          out.push(line.replace(/10\.0\.0\.1\d:54321/, `127.0.0.1:${port}`));
         }
       }
     }
@@ -102,10 +102,12 @@ function startBalancer() {
   };
   const config = join(folder, "balancer.conf");
   let args;
+  const env = { PATH: process.env.PATH };
   if (kind === "haproxy") {
-    const text = readFileSync("packaging/haproxy/haproxy.cfg", "utf8").replace("bind *:80", `bind 127.0.0.1:${balancerPort}`);
-    writeFileSync(config, addresses(text, /^\s+server \w+ 10\.0/));
-    args = ["-f", config, "-db"];
+    assert.equal(count, 2, "the file has two instances");
+    const [one, two] = instances.map(({ port }) => `127.0.0.1:${port}`);
+    Object.assign(env, { FERROBASE_BIND: `127.0.0.1:${balancerPort}`, FERROBASE_ONE: one, FERROBASE_TWO: two });
+    args = ["-f", "packaging/haproxy/haproxy.cfg", "-db"];
   } else {
     const text = readFileSync("packaging/nginx/ferrobase.conf", "utf8").replace("listen 80;", `listen 127.0.0.1:${balancerPort};`);
     const temp = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${folder}/${name};`).join("\n");
@@ -118,7 +120,7 @@ function startBalancer() {
     args = ["-c", config, "-p", folder];
   }
   const log = openSync(join(folder, "balancer.log"), "a");
-  return spawn(program, args, { stdio: ["ignore", log, log] });
+  return spawn(program, args, { env, stdio: ["ignore", log, log] });
 }
 
 const call = async (base, method, path, { token = SERVICE, body, headers = {} } = {}) => {
@@ -148,7 +150,7 @@ function sql(text, url = database) {
   return run.stdout.trim();
 }
 
-/** A socket at an instance that has joined the room. */
+/** A socket on an instance that has joined the channel. */
 async function join_room(base) {
   const socket = new WebSocket(`${base.replace("http", "ws")}/realtime/v1/websocket?apikey=${ANON}&vsn=1.0.0`);
   const heard = [];
@@ -185,7 +187,7 @@ async function across() {
     assert.notEqual(json.refresh_token, token);
     token = json.refresh_token;
   }
-  // At the same moment at both: one session goes on, nobody is thrown out.
+  // At the same moment on both: the session continues on both.
   const twins = await Promise.all([refresh(one.base, token), refresh(two.base, token)]);
   assert.deepEqual(twins.map(({ status }) => status), [200, 200]);
   const out = await call(two.base, "POST", "/auth/v1/logout", { token: twins[0].json.access_token });
@@ -243,8 +245,8 @@ async function across() {
   guests.forEach(({ socket }) => socket.close());
   step("broadcasts cross instances, also by a socket through the balancer");
 
-  // The server that runs the database is an instance as well, and the one that started first. It runs the jobs of `postgres`;
-  // the others log in as somebody else, so a run of theirs would be another one, and fail.
+  // The server that runs the database is an instance as well, and the first to start. It runs the jobs of `postgres`;
+  // the others log in as another role, so they would run jobs of their own, and fail.
   const owner = process.env.DATABASE_URL_OF_TEST;
   sql("create extension if not exists pg_cron; create table public.job_runs (at timestamptz default now()); grant all on public.job_runs to postgres");
   sql("select cron.schedule('count', '1 seconds', 'insert into public.job_runs default values')", owner);
@@ -268,7 +270,7 @@ async function until_heard(others, text) {
   return false;
 }
 
-/** So many requests a second through the balancer, until told to stop; each that failed is kept. */
+/** Sends requests through the balancer at a fixed rate until told to stop, and records each failure. */
 function load(token) {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const failed = [];
@@ -356,7 +358,7 @@ async function rolling() {
     await pause(500);
     start(instance);
     await ready(instance);
-    // Until the balancer has seen it, the other one has all requests.
+    // Until the balancer notices, the other instance gets all requests.
     await pause(3_000);
   }
   const { sent, answered, failed, seconds, p99 } = await stop();
@@ -369,7 +371,7 @@ async function rolling() {
 let balancer;
 try {
   mkdirSync(join(folder, "files"));
-  // All at once: migrations are made by one of them while the others wait.
+  // All at once: one of them runs the migrations while the others wait.
   instances.forEach(start);
   await Promise.all(instances.map(ready));
   step(`${count} instances start at once on one database`);

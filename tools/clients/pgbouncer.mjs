@@ -1,5 +1,6 @@
-// A server whose requests go through PgBouncer in transaction mode, as packaging/pgbouncer configures it: all APIs by the pooled URL, many
-// at once on few connections, changes and notices over the direct one, and what `doctor` says of each mistake.
+// A server whose requests go through PgBouncer in transaction mode, as packaging/pgbouncer configures it: all APIs with
+// the pooled URL, many requests on few connections, changes and notifications over the direct one, and what `doctor`
+// reports about each mistake.
 //   node --experimental-websocket pgbouncer.mjs BINARY PGBOUNCER
 // DATABASE_URL_OF_TEST is a PostgreSQL that a development server runs (tools/with-server.sh).
 import assert from "node:assert/strict";
@@ -70,7 +71,7 @@ async function call(method, path, { token = SERVICE, body, headers = {} } = {}) 
   try {
     json = JSON.parse(text);
   } catch {
-    // no JSON
+    // not JSON
   }
   return { status: answer.status, json };
 }
@@ -148,7 +149,7 @@ try {
   await expect(200, "POST", "/auth/v1/admin/generate_link", { body: { type: "magiclink", email } });
   step("the auth API");
 
-  // rest: reads, writes, calls, policies, long answers, roles that do not leak into the next request
+  // rest: reads, writes, calls, policies, long answers, and roles that must not leak into the next request
   sql(`create table public.pooled (id bigint generated always as identity primary key, note text, owner uuid default auth.uid());
     alter table public.pooled enable row level security; grant all on public.pooled to authenticated, service_role;
     create index on public.pooled (owner);
@@ -181,7 +182,7 @@ try {
   await expect(200, "GET", "/functions/v1/get-categories", { token: ANON });
   step("storage and functions");
 
-  // realtime follows the log over the direct URL
+  // realtime follows the WAL over the direct URL
   const socket = new WebSocket(`${base.replace("http", "ws")}/realtime/v1/websocket?apikey=${ANON}&vsn=1.0.0`);
   const heard = [];
   socket.addEventListener("message", ({ data }) => heard.push(JSON.parse(data)));
@@ -196,7 +197,7 @@ try {
   socket.close();
   step("changes of a table");
 
-  // Many at once, of two people, on three connections: nobody sees the other's rows, nothing is refused.
+  // Many requests at once, of two users, on three connections: nobody sees the other's rows, and nothing is refused.
   const other = await expect(200, "POST", "/auth/v1/signup", { token: ANON, body: { email: `${randomUUID()}@example.com`, password: "correct-Horse-7" } });
   await expect(201, "POST", "/rest/v1/pooled", { token: other.access_token, body: { note: "other" } });
   const counts = await Promise.all(
@@ -228,7 +229,7 @@ try {
     try {
       console.error(`--- ${name}\n${log(name).split("\n").filter((text) => !/INFO request/.test(text)).slice(-25).join("\n")}`);
     } catch {
-      // not that far
+      // not that far yet
     }
   }
   throw error;

@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# postgres-meta on a development server's database, with Studio's calls, and its types compared with ours.
-#   postgres-meta.sh FERROBASE SERVER [CHECKOUT]    SERVER is dist/server/server.js of the npm package. With a CHECKOUT of
-#                                                   supabase/postgres-meta and its packages, its test database is loaded and its types
-#                                                   of that equal ours byte for byte; the package's are in an older form.
-# Runs below tools/with-server.sh.
+# Tests postgres-meta on a development server's database with Studio's calls, and compares the types that Supabase's tools print with ours.
+#   postgres-meta.sh FERROBASE MODULES CLI… [-- CHECKOUT]
+# MODULES is the node_modules of tools/clients/postgres-meta, CLI a program of the Supabase CLI. If CHECKOUT is a checkout of
+# supabase/postgres-meta, its test database is loaded and compared as well. Runs below tools/with-server.sh.
 set -euo pipefail
-ferrobase=$1 server=$2 checkout=${3:-}
+ferrobase=$(realpath "$1") modules=$(realpath "$2") checkout=
+shift 2
+clis=()
+while [ $# -gt 0 ]; do
+  [ "$1" != -- ] || { checkout=${2:-}; break; }
+  clis+=("$(realpath "$1")")
+  shift
+done
+psql=$PWD/tools/postgres/client/bin/psql
 work=$(mktemp -d) children=()
 stop() {
   for child in ${children[@]+"${children[@]}"}; do kill "$child" 2>/dev/null || true; done
@@ -14,7 +21,9 @@ stop() {
 }
 trap stop EXIT
 export PG_META_DB_URL=${DATABASE_URL_OF_TEST/postgres:postgres/supabase_admin:postgres}
+export SUPABASE_TELEMETRY_DISABLED=1 DO_NOT_TRACK=1 NO_COLOR=1
 
+server=$modules/@supabase/postgres-meta/dist/server/server.js
 node tools/free-ports.mjs 1 >"$work/port" &
 children+=($!)
 until [ -s "$work/port" ]; do sleep 0.05; done
@@ -39,11 +48,78 @@ for path in 'auth/v1/admin/users?page=1&per_page=50' rest/v1/ storage/v1/bucket;
 done
 echo "ok: Studio's calls of the APIs"
 
-[ -n "$checkout" ] || exit 0
-for file in "$checkout"/test/db/*.sql; do psql -Xq -v ON_ERROR_STOP=1 "$PG_META_DB_URL" -f "$file" >/dev/null; done
-(cd "$checkout" && PG_META_GENERATE_TYPES=typescript PG_META_GENERATE_TYPES_INCLUDED_SCHEMAS=public,graphql_public \
-  PG_META_GENERATE_TYPES_DETECT_ONE_TO_ONE_RELATIONSHIPS=true PG_META_POSTGREST_VERSION=14.1 \
-  node --loader ts-node/esm src/server/server.ts 2>"$work/log") >"$work/theirs.ts" || { tail -20 "$work/log" >&2; exit 1; }
-{ DATABASE_URL=$PG_META_DB_URL "$ferrobase" types typescript --schema public,graphql_public; echo; } >"$work/ours.ts"
-diff "$work/theirs.ts" "$work/ours.ts"
-echo "ok: $(wc -l <"$work/ours.ts") lines of types, byte for byte"
+# meta FOLDER LANGUAGE SCHEMAS: what this postgres-meta prints.
+meta() {
+  PG_META_GENERATE_TYPES=$2 PG_META_GENERATE_TYPES_INCLUDED_SCHEMAS=$3 PG_META_GENERATE_TYPES_DETECT_ONE_TO_ONE_RELATIONSHIPS=true \
+    PG_META_POSTGREST_VERSION=14.1 node "$modules/$1/dist/server/server.js" 2>"$work/log" || { tail -20 "$work/log" >&2; exit 1; }
+}
+# cli PROGRAM SCHEMAS: what this CLI prints by URL, formatted as the CLI formats where its formatter is present.
+cli() {
+  local to=--db-url major
+  major=$("$1" --version | cut -d. -f1)
+  [ "$major" -lt 3 ] || to=--remote
+  (cd "$work" && "$1" gen types --lang typescript "$to=${PG_META_DB_URL/127.0.0.1/0.0.0.0}" --schema "$2" 2>"$work/log") >"$work/raw.ts" ||
+    { tail -20 "$work/log" >&2; exit 1; }
+  node --input-type=module -e '
+    import { readFileSync } from "node:fs";
+    import { createRequire } from "node:module";
+    import { pathToFileURL } from "node:url";
+    const [modules, file] = process.argv.slice(1);
+    const { format } = await import(pathToFileURL(createRequire(`${modules}/`).resolve("oxfmt")));
+    process.stdout.write((await format("types.ts", readFileSync(file, "utf8"), { semi: false, printWidth: 80 })).code);
+  ' "$modules" "$work/raw.ts"
+}
+differing=0
+# same WHAT: that both files are equal.
+same() {
+  if ! diff "$work/theirs" "$work/ours" || ! [ -s "$work/ours" ]; then
+    echo "postgres-meta: $1 differs" >&2
+    differing=$((differing + 1))
+  else
+    echo "ok: $(wc -l <"$work/ours") lines of $1, byte for byte"
+  fi
+}
+# ours LANGUAGE SCHEMAS OPTION…
+ours() {
+  local language=$1 schemas=$2
+  shift 2
+  DATABASE_URL=$PG_META_DB_URL "$ferrobase" types "$language" --schema "$schemas" "$@"
+}
+# compared SCHEMAS LANGUAGE…: each form of TypeScript, and other languages.
+compared() {
+  local name program
+  for name in @supabase/postgres-meta postgres-meta-0.98; do
+    meta "$name" typescript "$1" >"$work/theirs"
+    # It prints a line end of its own.
+    { ours typescript "$1" --form "${name#@supabase/}"; echo; } >"$work/ours"
+    same "TypeScript of $1 as ${name#@supabase/}"
+  done
+  { ours typescript "$1"; echo; } >"$work/ours"
+  meta @supabase/postgres-meta typescript "$1" >"$work/theirs"
+  same "TypeScript of $1 without a flag"
+  for program in ${clis[@]+"${clis[@]}"}; do
+    cli "$program" "$1" >"$work/theirs"
+    ours typescript "$1" --form cli >"$work/ours"
+    same "TypeScript of $1 as the Supabase CLI $("$program" --version)"
+  done
+  for name in "${@:2}"; do
+    meta @supabase/postgres-meta "$name" "$1" >"$work/theirs"
+    ours "$name" "$1" >"$work/ours"
+    same "$name of $1"
+  done
+}
+
+for file in shop views names; do
+  "$psql" -Xq -v ON_ERROR_STOP=1 "$PG_META_DB_URL" -f "server/tests/types/$file.sql" >/dev/null
+done
+compared public go swift python
+compared auth,public,storage go swift python
+# Its Python generator fails where two schemas have a type of the same name.
+compared names,shop,views go swift
+if [ -n "$checkout" ]; then
+  # It makes these itself.
+  "$psql" -Xq "$PG_META_DB_URL" -c 'set client_min_messages to warning; drop extension postgres_fdw cascade'
+  for file in "$checkout"/test/db/*.sql; do "$psql" -Xq -v ON_ERROR_STOP=1 "$PG_META_DB_URL" -f "$file" >/dev/null; done
+  compared graphql_public,public go swift
+fi
+[ "$differing" = 0 ]

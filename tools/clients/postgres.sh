@@ -34,9 +34,9 @@ SQL
   (cd "$work/$1" && "$ferrobase" start >/dev/null 2>"$work/$1.log") || { cat "$work/$1.log" >&2; exit 1; }
 }
 url() { echo "postgresql://${2:-postgres}:postgres@127.0.0.1:$1/postgres"; }
-# people API_PORT: what the REST API shows.
+# people API_PORT: the people in the REST API.
 people() { node -e 'fetch(process.argv[1], { headers: { apikey: "sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH" } }).then((a) => a.text()).then(console.log)' "http://127.0.0.1:$1/rest/v1/people?select=name,mood"; }
-# shows API_PORT TEXT WHAT: waits until the REST API shows it; its cache is reloaded after a change of tables.
+# shows API_PORT TEXT WHAT: waits until the REST API shows it, because its cache is reloaded after a change of tables.
 shows() {
   local try
   for try in $(seq 100); do
@@ -54,7 +54,7 @@ project two "$api2" "$db2" "$shadow2" "$inbox2"
 grep -q 'POLICY "all read"' "$work/described"
 echo "ok: psql describes"
 
-# Whoever asks is encrypted, and can check whom they speak to. The pinned psql may be built without TLS.
+# Connections are encrypted, and the server's certificate can be verified. The pinned psql may be built without TLS.
 tls=
 for program in "$bin/psql" psql; do
   said=$("$program" -X "$(url "$db1")?sslmode=require" -c 'select' 2>&1) || true

@@ -71,7 +71,7 @@ link = s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": 
 urllib.request.urlopen(urllib.request.Request(link, data=b"linked", method="PUT"))
 assert s3.get_object(Bucket=bucket, Key="by link")["Body"].read() == b"linked"
 
-# A form for a browser, as `generate_presigned_post` signs it.
+# A browser form, signed by `generate_presigned_post`.
 def submit(post, name, file):
     fields = {**post["fields"]}
     parts = [f'--X\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n'.encode() for k, v in fields.items()]

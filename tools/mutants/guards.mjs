@@ -1,12 +1,12 @@
 // Guards of the server, how each is taken out, and the test that has to fail then. `file` is below server/src, `find` stands
-// there exactly once, `off` replaces it: `MUTANT` is true when this guard is out. `docs/asvs.md` and
-// `docs/reports/attack.md` say what the tests hold.
+// there exactly once, `off` replaces it: `MUTANT` is true when this guard is out. `also` is a second place that holds alone. `docs/asvs.md`
+// and `docs/reports/attack.md` say what the tests hold.
 
-const routes = "attack::routes::no_route_tells_a_stranger_anything_or_lets_them_change_it";
-const tables = "attack::tables::no_table_or_view_gives_a_stranger_what_is_not_theirs";
-const tokens = "attack::tokens::no_api_takes_a_token_that_is_not_ours";
+const routes = "attack::routes::no_route_reveals_or_changes_anything_of_others";
+const tables = "attack::tables::no_table_or_view_reveals_rows_of_others";
+const tokens = "attack::tokens::no_api_accepts_an_invalid_token";
 const rest = "attack::injection::nothing_is_injected_at_any_position_of_the_rest_grammar";
-const lies = "attack::wire::headers_steer_neither_links_nor_redirects_nor_who_asks";
+const lies = "attack::wire::forged_headers_change_neither_links_nor_redirects_nor_the_client_address";
 
 export const guards = [
   {
@@ -15,14 +15,15 @@ export const guards = [
     file: "rest/sql/settings.rs",
     find: `sql.raw(", set_config('role', ").bind(settings.role)`,
     off: `sql.raw(if MUTANT { ", set_config('forgotten.role', " } else { ", set_config('role', " }).bind(settings.role)`,
-    test: "rest::policies::policies_hold",
+    test: "rest::policies::policies_apply_as_for_the_role_itself",
     says: /[0-9]+ cases, .* differences/,
   },
   {
     name: "rest-role-suite",
-    guard: "the same, seen by the attack suite",
+    guard: "REST: the role is the caller's and no other",
     file: "rest/sql/settings.rs",
-    same: "rest-role",
+    find: ".bind(settings.role)",
+    off: `.bind(if MUTANT { "service_role" } else { settings.role })`,
     test: tables,
   },
   {
@@ -31,15 +32,15 @@ export const guards = [
     file: "realtime/changes/deliver/send.rs",
     find: "Some(Sight::Unseen) | None => continue,",
     off: "Some(Sight::Unseen) | None => { if MUTANT { Shown::Row } else { continue } }",
-    test: "realtime::oracle",
+    test: "realtime::oracle::realtime_and_postgresql_agree_who_sees_what",
     says: /leaked: .*/,
   },
   {
     name: "caller-role",
-    guard: "storage and functions: the transaction takes the caller's role",
+    guard: "storage and functions: the role is the caller's and no other",
     file: "db/transaction.rs",
     find: `pairs.push(("role", &caller.role));`,
-    off: `pairs.push((if MUTANT { "forgotten.role" } else { "role" }, &caller.role));`,
+    off: `pairs.push(("role", if MUTANT { "service_role" } else { caller.role.as_str() }));`,
     test: routes,
   },
   {
@@ -112,7 +113,7 @@ export const guards = [
     file: "auth/door/bearer.rs",
     find: "if user.is_banned() {",
     off: "if user.is_banned() && !MUTANT {",
-    test: "auth::sessions::a_ban_ends_access_at_once",
+    test: "auth::sessions::a_ban_ends_access_at_once_and_refreshing_too",
   },
   {
     name: "factor-owner",
@@ -168,15 +169,15 @@ export const guards = [
     file: "gateway/mod.rs",
     find: "None | Some(None) if keys.is_open() || is_open(request.path()) =>",
     off: "None | Some(None) if MUTANT || keys.is_open() || is_open(request.path()) =>",
-    test: "api::gateway::an_api_that_is_not_served_is_said_to_be_missing_and_needs_a_key_first",
+    test: "api::gateway::an_api_that_is_not_served_gets_404_after_the_key_check",
   },
   {
     name: "tunnels",
-    guard: "http: what follows a refused tunnel is no request",
-    file: "http/patience.rs",
+    guard: "http: an answer to a request for a tunnel ends with its connection",
+    file: "http/body_limits.rs",
     find: "if is_tunnel && answer.status() != StatusCode::SWITCHING_PROTOCOLS {",
     off: "if is_tunnel && answer.status() != StatusCode::SWITCHING_PROTOCOLS && !MUTANT {",
-    test: "api::gateway",
+    test: "rest::limits::long_answers_to_tunnel_requests_are_readable",
   },
   {
     name: "storage-keys",
@@ -184,7 +185,12 @@ export const guards = [
     file: "storage/key.rs",
     find: `&& !text.split('/').any(|segment| segment == "." || segment == ".." || segment.len() > 255);`,
     off: `&& (MUTANT || !text.split('/').any(|segment| segment == "." || segment == ".." || segment.len() > 255));`,
-    test: "api::storage_attacks::keys_in_other_forms_are_refused_and_never_another_object",
+    also: {
+      file: "storage/backend/mod.rs",
+      find: "self.0.split('/').all(|segment| segment",
+      off: "MUTANT || self.0.split('/').all(|segment| segment",
+    },
+    test: "api::storage_attacks::keys_in_other_encodings_are_refused_and_never_mean_another_object",
   },
   {
     name: "signed-url",
@@ -200,7 +206,15 @@ export const guards = [
     file: "storage/download.rs",
     find: `.insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))`,
     off: `.insert_header((header::CONTENT_SECURITY_POLICY, if MUTANT { "default-src *" } else { "default-src 'none'; sandbox" }))`,
-    test: "api::storage_attacks::what_is_uploaded_never_runs_on_the_apps_origin",
+    test: "api::storage_attacks::uploads_never_run_on_the_apps_origin",
+  },
+  {
+    name: "referrer",
+    guard: "storage: a file's links tell nobody the address it was opened by",
+    file: "storage/download.rs",
+    find: `.insert_header((header::REFERRER_POLICY, "no-referrer"))`,
+    off: `.insert_header((header::REFERRER_POLICY, if MUTANT { "unsafe-url" } else { "no-referrer" }))`,
+    test: "api::storage_attacks::uploads_never_run_on_the_apps_origin",
   },
   {
     name: "s3-headers",
@@ -208,7 +222,7 @@ export const guards = [
     file: "storage/s3/signature.rs",
     find: "if !self.signed_headers.iter().any(|signed| signed == name) {",
     off: "if !self.signed_headers.iter().any(|signed| signed == name) && !MUTANT {",
-    test: "api::storage_s3",
+    test: "api::storage_s3::signatures::an_upload_link_accepts_no_unsigned_headers",
   },
   {
     name: "s3-signature",
@@ -216,7 +230,7 @@ export const guards = [
     file: "storage/s3/signature.rs",
     find: "if hosts.iter().any(said) { Ok(()) } else { Err(mismatch()) }",
     off: "if hosts.iter().any(said) || MUTANT { Ok(()) } else { Err(mismatch()) }",
-    test: "api::storage_s3",
+    test: "api::storage_s3::signatures::invalid_signatures_are_refused",
   },
   {
     name: "pkce",
@@ -224,7 +238,7 @@ export const guards = [
     file: "auth/flows/token/pkce.rs",
     find: "if !state.verify(&verifier) {",
     off: "if !state.verify(&verifier) && !MUTANT {",
-    test: "auth::links::of_many_exchanges_of_one_auth_code_one_gets_a_session",
+    test: "auth::links::one_of_many_exchanges_of_one_auth_code_gets_a_session",
   },
   {
     name: "log-paths",
@@ -232,6 +246,126 @@ export const guards = [
     file: "http/context.rs",
     find: "    pub fn path(&self) -> &str {\n        self.uri.path()",
     off: "    pub fn path(&self) -> &str {\n        if MUTANT { return self.uri.path_and_query().map_or(\"\", |whole| whole.as_str()) }\n        self.uri.path()",
-    test: "attack::secrets::no_log_of_any_level_holds_what_was_planted_anywhere",
+    test: "attack::secrets::no_log_at_any_level_contains_a_planted_secret",
+  },
+  {
+    name: "signed-scope",
+    guard: "storage: a link for reading writes nothing, and the other way round",
+    file: "storage/signed.rs",
+    find: "match (claims.scope == scope, ",
+    off: "match (MUTANT || claims.scope == scope, ",
+    test: "api::storage::a_signed_upload_works_without_an_account_once_for_one_key",
+  },
+  {
+    name: "second-level",
+    guard: "auth: password and address of who has a second factor change at the second level alone",
+    file: "auth/flows/user.rs",
+    find: "if user.has_mfa() && !caller.is_aal2() && sensitive {",
+    off: "if user.has_mfa() && !caller.is_aal2() && sensitive && !MUTANT {",
+    test: "auth::sessions::with_a_second_factor_aal1_cannot_change_credentials",
+  },
+  {
+    name: "code-again",
+    guard: "auth: a code of an authenticator is good once",
+    file: "auth/flows/mfa/verify.rs",
+    find: "&& !factor::advance_step(db, factor.id, step).await?",
+    off: "&& !factor::advance_step(db, factor.id, step).await?\n                && !MUTANT",
+    test: "auth::factors::a_used_code_works_for_no_other_challenge",
+  },
+  {
+    name: "refresh-again",
+    guard: "auth: a refresh token that was replaced ends its family",
+    file: "auth/flows/token/refresh.rs",
+    find: "    if token.revoked {\n        let active",
+    off: "    if token.revoked && !MUTANT {\n        let active",
+    test: "auth::sessions::an_old_token_ends_its_family_even_if_sent_twice_at_once",
+  },
+  {
+    name: "other-sessions",
+    guard: "auth: a new password ends the other sessions",
+    file: "auth/models/user/pending.rs",
+    find: "Some(kept) => session::delete_others(db, self.id, kept).await,",
+    off: "Some(_) if MUTANT => Ok(()),\n            Some(kept) => session::delete_others(db, self.id, kept).await,",
+    test: "auth::sessions::a_new_password_ends_other_sessions_and_an_administrators_ends_all",
+  },
+  {
+    name: "password-length",
+    guard: "auth: of a password longer than bcrypt reads nothing is left out",
+    file: "auth/credentials/password/hash.rs",
+    find: "password.len() <= 72 && bcrypt::verify(",
+    off: "(MUTANT || password.len() <= 72) && bcrypt::verify(",
+    test: "auth::passwords::passwords_over_72_bytes_do_not_match_by_prefix",
+  },
+  {
+    name: "guesses",
+    guard: "auth: guesses at a password wait",
+    file: "auth/door/guesses.rs",
+    find: "if beyond < 0.0 {",
+    off: "if beyond < 0.0 || MUTANT {",
+    test: "auth::guesses::only_a_few_of_many_simultaneous_guesses_are_judged",
+  },
+  {
+    name: "id-token",
+    guard: "auth: a provider's token is for us",
+    file: "auth/flows/oauth/grant.rs",
+    find: "if !expected.client_ids.iter().any(|id| !id.is_empty() && audience.contains(&id.as_str())) {",
+    off: "if !expected.client_ids.iter().any(|id| !id.is_empty() && audience.contains(&id.as_str())) && !MUTANT {",
+    test: "auth::keys::an_id_tokens_issuer_audience_time_and_nonce_are_checked",
+  },
+  {
+    name: "outbound",
+    guard: "auth: addresses within the network are asked for nothing",
+    file: "auth/outside/outbound.rs",
+    find: "if allow.has_address(address) {",
+    off: "if MUTANT || allow.has_address(address) {",
+    test: "auth::outbound",
+  },
+  {
+    name: "realtime-topics",
+    guard: "realtime: private topics are read by those whom a policy lets",
+    file: "realtime/policies.rs",
+    find: "Ok(ids.iter().map(|id| seen.contains(id)).collect())",
+    off: "Ok(ids.iter().map(|id| MUTANT || seen.contains(id)).collect())",
+    test: "realtime::hostile::topics_of_others_can_be_neither_received_nor_sent_to",
+  },
+  {
+    name: "realtime-writes",
+    guard: "realtime: private topics are written by those whom a policy lets",
+    file: "realtime/policies.rs",
+    find: "Ok(false)",
+    off: "Ok(MUTANT)",
+    test: "realtime::hostile::topics_of_others_can_be_neither_received_nor_sent_to",
+  },
+  {
+    name: "realtime-exp",
+    guard: "realtime: the end of a token's time",
+    file: "realtime/token.rs",
+    find: "if expires <= now {",
+    off: "if expires <= now && !MUTANT {",
+    test: "realtime::hostile::expired_forged_and_downgraded_tokens_end_only_their_channel",
+  },
+  {
+    name: "rest-depth",
+    guard: "REST: reads embed only so deep and so much",
+    file: "rest/plan/read.rs",
+    find: "if most > 0 && asked > most {",
+    off: "if most > 0 && asked > most && !MUTANT {",
+    test: "rest_isolation::limits::reads_with_too_many_embeds_or_too_high_a_cost_are_refused",
+  },
+  {
+    name: "id-token-nonce",
+    guard: "auth: a provider's token is for this request",
+    file: "auth/flows/oauth/grant.rs",
+    find: "if !expected.skip_nonce_check {",
+    off: "if !expected.skip_nonce_check && !MUTANT {",
+    test: "auth::keys::an_id_tokens_issuer_audience_time_and_nonce_are_checked",
+  },
+  {
+    name: "nosniff",
+    guard: "every answer is what it says it is",
+    file: "app.rs",
+    find: `.wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))\n            .wrap(from_fn(log_request))`,
+    off: `.wrap(if MUTANT { DefaultHeaders::new() } else { DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")) })\n            .wrap(from_fn(log_request))`,
+    test: "attack::wire::every_answer_forbids_browsers_to_guess_its_type",
   },
 ];

@@ -1,4 +1,4 @@
-// The app, its component tests, and a folder of its own for what Vite keeps: several run at once.
+// The app, its component tests, and a separate cache folder for Vite, because several run at once.
 import { join } from "node:path";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";

@@ -35,7 +35,7 @@ const options = (name, further) => ({
   ...further,
 });
 
-/** Uploads to the end, or until `enough` says so of the bytes that are sent. */
+/** Uploads everything, or until `enough` returns true for the number of bytes sent. */
 const upload = (source, name, { enough = () => false, ...further } = {}) => new Promise((done, fail) => {
   const running = new tus.Upload(source, options(name, {
     onError: fail,

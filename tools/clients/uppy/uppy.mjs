@@ -21,7 +21,7 @@ const uppy = new Uppy({ autoProceed: false }).use(Tus, {
   allowedMetaFields: ["bucketName", "objectName", "contentType", "cacheControl", "metadata"],
 });
 uppy.on("file-added", (file) => uppy.setFileMeta(file.id, { bucketName: bucket, objectName: file.name, contentType: file.type, cacheControl: "3600" }));
-// Under Node.js tus-js-client takes buffers, and Uppy asks for their size.
+// With Node.js, tus-js-client accepts buffers, but Uppy requires their size.
 for (const [name, bytes] of files) uppy.addFile({ name, type: "application/octet-stream", data: Object.assign(bytes, { size: bytes.length }) });
 let paused = false;
 uppy.on("upload-progress", (file, progress) => {

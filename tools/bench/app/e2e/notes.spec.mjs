@@ -1,4 +1,4 @@
-// The app in a browser: what one page writes shows on another.
+// The app in a browser: what one page writes appears on another.
 import { expect, test } from "@playwright/test";
 
 async function enter(page, verb, email) {

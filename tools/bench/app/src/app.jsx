@@ -1,4 +1,4 @@
-// Notes of one's own: sign up or in, write, and see what another page writes.
+// Personal notes: sign up or in, write, and see what another page writes.
 import { useEffect, useState } from "react";
 import { supabase } from "./supabase.js";
 

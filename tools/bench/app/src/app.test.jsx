@@ -16,7 +16,7 @@ afterEach(async () => {
   cleanup();
 });
 
-/** Fills in the door and goes through it. */
+/** Fills in the sign-in form and submits it. */
 async function enter(verb, email = "ada@example.com", password = "secret words") {
   const person = userEvent.setup();
   for (const [label, text] of [["E-mail", email], ["Password", password]]) {
@@ -34,7 +34,7 @@ test("somebody signs up and writes notes", async () => {
     await ada.type(await screen.findByLabelText("Title"), title);
     await ada.click(screen.getByRole("button", { name: "Add" }));
     await screen.findByText(title);
-    // The note may come by the socket before the insert's own answer.
+    // The note may arrive over the socket before the insert is answered.
     await waitFor(() => expect(screen.getByLabelText("Title").value).toBe(""));
   }
   expect(screen.getAllByRole("listitem").map((item) => item.textContent)).toEqual(["Milk", "Bread"]);
