@@ -150,7 +150,7 @@ async fn ask(client: &Http2, method: &str, path: &str, key: &str, body: Option<&
 }
 
 #[actix_web::test]
-async fn every_protocol_is_spoken_over_tls() {
+async fn every_protocol_works_over_tls() {
     let house = House::new("https-protocols");
     let app = house.app(&[]).await;
     let key = app.anon_key.clone();
@@ -199,7 +199,7 @@ async fn every_protocol_is_spoken_over_tls() {
 }
 
 #[actix_web::test]
-async fn a_connection_has_a_most_of_requests_at_a_time() {
+async fn concurrent_requests_per_connection_are_limited() {
     let house = House::new("https-streams");
     let app = house.app(&[]).await;
     let client = http2(&house).await;
@@ -232,7 +232,7 @@ async fn sleeping(app: &TestApp) -> i64 {
 
 /// They ran to their end: only HTTP/1.1 noticed.
 #[actix_web::test]
-async fn what_is_given_up_over_http2_is_cancelled() {
+async fn requests_reset_over_http2_are_cancelled() {
     let house = House::new("https-given-up");
     let app = house.app(&[]).await;
     let slow = "create function public.sleeps() returns void language sql as 'select pg_sleep(60)'; notify pgrst, 'reload schema'";
@@ -266,7 +266,7 @@ async fn what_is_given_up_over_http2_is_cancelled() {
 }
 
 #[actix_web::test]
-async fn http_leads_to_https_where_that_is_asked_for() {
+async fn http_redirects_to_https_if_configured() {
     let house = House::new("https-redirect");
     let app = house.app(&[("FERROBASE_TLS_REDIRECT", "true"), ("FERROBASE_TLS_HSTS", "0")]).await;
     let answer = app.plain(reqwest::Method::POST, "/rest/v1/x?a=eq.1").send().await.expect("an answer");

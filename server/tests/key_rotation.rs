@@ -75,7 +75,7 @@ async fn answers(house: &House, http: &Client, held: &Held) -> Vec<(&'static str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_stay_signed_in_while_keys_and_passwords_are_rotated() {
+async fn users_stay_signed_in_while_keys_and_passwords_are_rotated() {
     let root = root();
     let http = Client::new();
     let mut house = House::new(root.path(), "data");

@@ -568,7 +568,7 @@ async fn mail_of_an_app_comes_by_smtp_and_mailpits_api_shows_it() {
 }
 
 #[actix_web::test]
-async fn hostile_clients_of_the_inbox_hold_nobody_up() {
+async fn hostile_inbox_clients_do_not_delay_others() {
     let db = Fixture::new().await;
     let inbox = Receiving::start(&db);
     // Bytes of no protocol, the form of a web page, and a mail cut off.

@@ -34,7 +34,7 @@ async fn refusal(flood: usize, ask: impl AsyncFn() -> Reply) -> Reply {
 }
 
 #[actix_web::test]
-async fn auth_refuses_what_could_only_wait() {
+async fn auth_refuses_requests_under_overload() {
     let app = TestApp::with_settings(&[("GOTRUE_DB_MAX_POOL_SIZE", "2"), REFUSES]).await;
     let ada = app.user("ada@test.example").await;
     let slow = "create function public.take_time() returns trigger language plpgsql as $$ begin perform pg_sleep(0.02); return new; end $$; \
@@ -61,7 +61,7 @@ async fn sign_ins_that_would_wait_for_others_are_refused() {
 }
 
 #[actix_web::test]
-async fn storage_refuses_what_could_only_wait() {
+async fn storage_refuses_requests_under_overload() {
     let app = TestApp::with_settings(&[("FERROBASE_DB_CONNECTIONS", "19"), REFUSES]).await;
     let slow = "create policy slow on storage.buckets for select to authenticated using (pg_sleep(0.02) is not null); \
                 insert into storage.buckets (id, name) values ('slow', 'slow')";
@@ -74,7 +74,7 @@ async fn storage_refuses_what_could_only_wait() {
 }
 
 #[actix_web::test]
-async fn in_development_everybody_waits() {
+async fn in_development_requests_wait_instead() {
     let settings = [("FERROBASE_DB_CONNECTIONS", "19")];
     let app = TestApp::with_settings(&settings).await;
     let slow = "create policy slow on storage.buckets for select to authenticated using (pg_sleep(0.02) is not null); \
@@ -93,7 +93,7 @@ async fn in_development_everybody_waits() {
 
 /// Regression: one address had at most 64 waiting, and the others were refused.
 #[actix_web::test]
-async fn a_hundred_people_of_one_address_sign_up_at_once() {
+async fn a_hundred_users_behind_one_address_can_sign_up_at_once() {
     // Debug builds on a busy machine may take longer than ten seconds for all of them.
     let app = TestApp::with_settings(&[("GOTRUE_API_MAX_REQUEST_DURATION", "120s")]).await;
     let signing_up = join_all((0..100).map(|n| {

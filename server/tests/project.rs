@@ -180,7 +180,7 @@ fn processes_below(folder: &Path) -> usize {
 }
 
 #[actix_web::test]
-async fn a_port_that_is_taken_is_named_with_its_setting_and_its_holder() {
+async fn a_port_in_use_is_reported_with_its_setting_and_holder() {
     let smtp = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
     let project = Project::new("taken", &format!("smtp_port = {smtp}\n"), &[]);
     let config = std::fs::read_to_string(project.root.join("supabase/config.toml")).expect("a file");

@@ -48,7 +48,7 @@ create function near(lon float, lat float) returns setof places language sql sta
 
 /// Only where `just postgis` has been run.
 #[actix_web::test]
-async fn the_server_of_debians_packages_has_postgis_and_runs_with_its_own_c_library() {
+async fn debians_postgresql_has_postgis_and_runs_with_its_own_c_library() {
     let Some(programs) = installed("debian/usr/lib/postgresql/18/bin") else { return };
     let programs = programs.canonicalize().expect("a folder");
     let outside = outside::serve(|request, _| async move {

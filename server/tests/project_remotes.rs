@@ -104,7 +104,7 @@ fn said(text: &str) -> std::process::Stdio {
 }
 
 #[actix_web::test]
-async fn a_database_is_pulled_and_then_what_was_added_to_it() {
+async fn a_database_is_pulled_and_later_its_additions() {
     if installed("client/bin/pg_dump").is_none() {
         return;
     }
@@ -219,7 +219,7 @@ create policy \"list them\" on storage.objects for select using (bucket_id = 'pa
 ";
 
 #[actix_web::test]
-async fn what_is_too_open_or_slow_is_told() {
+async fn advisors_report_open_and_slow_schemas() {
     let project = Project::new("advised", "", &[("supabase/migrations/1_sins.sql", SINS)]);
     project.ok(&["start"]);
     let advisors = |more: &[&str]| {
@@ -359,7 +359,7 @@ async fn a_new_project_starts_and_signs_with_a_key_of_its_own() {
 }
 
 #[actix_web::test]
-async fn settings_that_cannot_be_are_told_with_their_key_and_line() {
+async fn invalid_settings_are_reported_with_key_and_line() {
     for (config, told) in [
         ("[auth]\nsite_url = \"not a URL\"\n", "supabase/config.toml:9: auth.site_url must be a URL"),
         ("[auth]\njwt_expiry = \"soon\"\n", "supabase/config.toml:9: auth.jwt_expiry must be "),

@@ -336,7 +336,7 @@ async fn writers_see_their_writes_at_every_instance_and_others_may_see_an_older_
 }
 
 #[actix_web::test]
-async fn what_the_other_apis_write_counts_as_well() {
+async fn writes_of_the_other_apis_count_too() {
     let servers = Servers::start("replica-accounts").await;
     let one = servers.instance(&servers.replica_url(), &[("FERROBASE_READ_REPLICA_MAX_AGE", "1h")]).await;
     let two = servers.instance(&servers.replica_url(), &[("FERROBASE_READ_REPLICA_MAX_AGE", "1h")]).await;
@@ -355,7 +355,7 @@ async fn what_the_other_apis_write_counts_as_well() {
 }
 
 #[actix_web::test]
-async fn only_reads_go_there_and_none_that_is_too_old() {
+async fn only_reads_use_the_replica_and_none_is_too_old() {
     let servers = Servers::start("replica-reads").await;
     let one = servers.instance(&servers.replica_url(), &[("FERROBASE_READ_REPLICA_MAX_AGE", "5s")]).await;
     let call = |method: Method, name: &'static str| {
@@ -485,7 +485,7 @@ fn examined(servers: &Servers, url: &str) -> (String, String) {
 }
 
 #[actix_web::test]
-async fn doctor_tells_a_replica_from_other_servers() {
+async fn doctor_distinguishes_a_replica_from_other_servers() {
     let mut servers = Servers::start("replica-doctor").await;
     let (level, text) = examined(&servers, &servers.replica_url());
     assert_eq!(level, "ok", "{text}");

@@ -142,7 +142,7 @@ async fn everything_is_there(house: &House, http: &Client, session: &Value, majo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_an_older_postgresql_is_upgraded_with_all_that_it_holds_and_goes_back() {
+async fn a_database_of_an_older_postgresql_is_upgraded_completely_and_can_go_back() {
     if !programs(Path::new(FORMER)) {
         return;
     }
@@ -212,7 +212,7 @@ async fn a_database_of_an_older_postgresql_is_upgraded_with_all_that_it_holds_an
 
 /// As an installation by npm has them: the package has no `pg_controldata` and no `pg_resetwal`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_npms_postgresql_before_ours_is_upgraded_and_goes_back() {
+async fn a_database_of_an_older_npm_postgresql_is_upgraded_and_can_go_back() {
     let former = package();
     if !programs(&former) {
         return;
@@ -238,7 +238,7 @@ async fn a_database_of_npms_postgresql_before_ours_is_upgraded_and_goes_back() {
 
 /// A kill at each stage of the upgrade: the former database is as it was to the last byte, and the next upgrade succeeds.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_that_is_killed_leaves_the_former_database_as_it_was() {
+async fn a_killed_upgrade_leaves_the_former_database_unchanged() {
     if !programs(Path::new(FORMER)) {
         return;
     }

@@ -366,6 +366,6 @@ export const guards = [
     file: "app.rs",
     find: `.wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))\n            .wrap(from_fn(log_request))`,
     off: `.wrap(if MUTANT { DefaultHeaders::new() } else { DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")) })\n            .wrap(from_fn(log_request))`,
-    test: "attack::wire::every_answer_forbids_browsers_to_guess_its_type",
+    test: "attack::wire::every_response_forbids_content_sniffing",
   },
 ];

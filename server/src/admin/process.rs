@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_figures_are_read() {
+    fn system_figures_are_read() {
         assert_eq!(resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
         let stat = "1 (a ) b) S 1 1 1 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 1 0 5 1 1";
         assert_eq!(cpu_seconds(stat), Some(3.0));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_of_a_folder_has_room() {
+    fn free_disk_space_of_a_folder_is_read() {
         let mut metrics = Metrics::default();
         write(&mut metrics, &[("data", std::env::temp_dir()), ("gone", "/nowhere/at/all".into())]);
         let text = metrics.into_text();

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn the_queue_is_bounded() {
         let audit = Audit { waiting: Some(Arc::default()) };
         let lost = LOST.get();
         for n in 0..KEPT + 5 {

@@ -91,7 +91,7 @@ mod tests {
     use crate::backup::archive_name;
 
     #[test]
-    fn the_newest_and_the_proved_archive_and_foreign_files_are_kept() {
+    fn the_newest_and_the_verified_archive_and_foreign_files_are_kept() {
         let name = |day| archive_name(Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time"));
         let mut names: Vec<String> = (1..=5).rev().map(name).collect();
         names.extend(["ferrobase-mine.tar.gz.age".to_owned(), format!("{}.partial", name(6)), "notes.txt".to_owned()]);
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(old(2), [name(1), name(3)]);
     }
     #[test]
-    fn an_archive_that_a_later_one_goes_on_from_stays() {
+    fn an_archive_that_a_later_one_depends_on_is_kept() {
         let at = |day| Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time");
         let (full, after) = (|day| archive_name(at(day)), |day, parent| incremental_name(at(day), at(parent)));
         let names = [full(1), after(2, 1), full(3), after(4, 3), after(5, 4), full(6), after(7, 6)];

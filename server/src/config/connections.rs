@@ -48,7 +48,7 @@ mod tests {
     use crate::config::Source;
 
     #[test]
-    fn the_parts_are_the_whole_and_none_is_empty() {
+    fn the_shares_add_up_to_the_total_and_none_is_empty() {
         for total in LEAST..200 {
             let Connections { rest, auth, requests } = Connections::of(total);
             assert_eq!(rest + auth + requests + FIXED, total);

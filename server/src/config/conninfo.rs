@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_driver_understands_stays_as_it_is() {
+    fn supported_connection_strings_are_unchanged() {
         let source = Source::default();
         for text in [
             "postgresql://",
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_written_survives_being_written_anew() {
+    fn rewritten_connection_strings_keep_all_parameters() {
         let text =
             "postgresql://m%27e:p%5C%20w@a:1,[::1]:2/d%20b?client_encoding=latin1&options=-c%20geqo%3Doff&ssl=true";
         let (config, _) = resolve(text, &Source::default());

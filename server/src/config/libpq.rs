@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_filled_in() {
+    fn missing_parts_are_filled_in_from_the_environment() {
         let config = read("postgresql://gate@/shop", &[("PGHOST", "/run/pg"), ("PGUSER", "other"), ("PGPORT", "5")]);
         assert_eq!(config.get_hosts(), [Host::Unix("/run/pg".into())]);
         assert_eq!(
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn without_any_host_the_socket_of_this_machine_is_meant() {
+    fn without_a_host_the_local_socket_is_used() {
         let config = read("postgresql://", &[("PGHOST", "")]);
         assert!(matches!(config.get_hosts(), [Host::Unix(_)]), "{:?}", config.get_hosts());
     }
 
     #[test]
-    fn what_cannot_be_read_stays_as_it_is() {
+    fn unreadable_connection_strings_are_unchanged() {
         assert_eq!(with_environment("postgresql://h:port", &Source::from_pairs(ALL)), "postgresql://h:port");
     }
 }

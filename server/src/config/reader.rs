@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_problem_is_named_in_one_go() {
+    fn all_problems_are_reported_at_once() {
         let source = Source::from_pairs([("A", "x"), ("B", "maybe")]);
         let mut reader = Reader::new(&source);
         let a: u16 = reader.parse_or(&["A"], "a port", 1);

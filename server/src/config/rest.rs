@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_is_unset_but_for_the_extra_search_path() {
+    fn an_empty_value_counts_as_unset_except_for_the_extra_search_path() {
         let config = load(&[
             ("PGRST_DB_ANON_ROLE", ""),
             ("PGRST_DB_MAX_ROWS", ""),
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_are_words_in_any_case_or_numbers() {
+    fn booleans_are_case_insensitive_words_or_numbers() {
         for (text, value) in [("TRUE", true), ("\"true\"", true), ("False", false), ("2", true), ("0", false)] {
             assert_eq!(load(&[("PGRST_DB_CONFIG", text)]).expect("config").db_config, value, "{text}");
         }
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_together() {
+    fn all_invalid_settings_are_reported_together() {
         let problems = load(&[
             ("PGRST_DB_SCHEMAS", "public,pg_catalog"),
             ("PGRST_JWT_SECRET", "short"),

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inbox_is_for_this_machine_alone() {
+    fn the_inbox_is_local_and_for_development_only() {
         let problems =
             read(&[("FERROBASE_DEV", "true"), ("FERROBASE_INBOX_LISTEN", "0.0.0.0:54324")]).expect_err("refused");
         assert!(problems.to_string().starts_with("FERROBASE_INBOX_LISTEN is 0.0.0.0:54324"), "{problems}");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_wins_over_the_file_in_every_way_of_asking() {
+    fn environment_variables_override_the_file_for_every_kind_of_read() {
         let mut source = Source::from_pairs([("PGRST_A", "1")]);
         source.file = [("PGRST_A", "file"), ("PGRST_B", "file")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         source.set_default("PGRST_B", "default");

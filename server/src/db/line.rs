@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_is_not_counted() {
+    fn requests_that_leave_are_not_counted() {
         let line = Line::new(SIZE);
         let place = line.join(of(0));
         assert!(place.is_some());

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_wait_is_overload_when_it_lasts_and_a_burst_is_not() {
+    fn lasting_long_waits_are_overload_and_bursts_are_not() {
         let (mut overload, start) = (Overload::default(), Instant::now());
         assert_eq!(overload.judge(queue(5000, 5000), start), Verdict::Queue);
         assert_eq!(overload.judge(queue(160, 160), start + LASTING / 2), Verdict::Queue);
@@ -165,7 +165,7 @@ mod tests {
 
     /// Requests were refused as soon as a database that had stood still for a second answered again.
     #[test]
-    fn a_queue_that_stood_still_is_waited_for() {
+    fn a_stalled_queue_does_not_count_as_overload() {
         let (mut overload, start) = (Overload::default(), Instant::now());
         for part in 0..5 {
             let found = Queue { still: LONG_WAIT + LASTING * part, ..queue(1000, 1000) };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn in_overload_as_many_wait_as_keep_connections_busy_and_a_flood_leaves_places_to_others() {
+    fn in_overload_the_queue_is_short_and_a_flood_leaves_places_to_others() {
         let start = Instant::now();
         let mut overload = overloaded(start);
         let mut judge = |waiting, own| overload.judge(queue(waiting, own), start + LASTING);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_load_has_gone_requests_queue_again() {
+    fn requests_queue_again_after_overload() {
         let start = Instant::now();
         let mut overload = overloaded(start);
         let later = start + LASTING + CALM_AFTER / 2;

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_database_of_now_is_known_once_a_replacement_is_over() {
+    async fn the_current_database_is_known_once_a_replacement_is_complete() {
         let before = current().await;
         let replacement = begin().await;
         let mut counting = Box::pin(current());

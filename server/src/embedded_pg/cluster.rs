@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_telling_line_is_the_error_without_its_prefix() {
+    fn the_reported_line_is_the_error_without_its_prefix() {
         let log = "2026-01-01 00:00:00 UTC [7] LOG:  starting\n\
                    2026-01-01 00:00:00 UTC [7] FATAL:  data directory \"/x\" has invalid permissions\n\
                    2026-01-01 00:00:00 UTC [7] DETAIL:  Permissions should be u=rwx (0700).\n";

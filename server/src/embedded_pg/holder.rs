@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_sockets_is_searched_for_listeners() {
+    fn listeners_are_found_in_a_socket_table() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
              0: 0100007F:D431 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1\n\
              1: 0100007F:D431 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 222 1\n\

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn former_keys_act_as_the_present_ones_until_their_end() {
+    fn former_keys_are_exchanged_for_current_ones_until_they_end() {
         let keys = |until: &str| {
             let accepted = format!(
                 r#"[{{"jwt_secret":"{}","anon_key":"a.b.c","secret_key":"sb_secret_former","keys_until":"{until}"}}]"#,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn given_keys_that_could_not_work_are_named() {
+    fn unusable_configured_keys_are_reported() {
         let own = "0123456789abcdef0123456789abcdef";
         let problems = |pairs: &[(&str, &str)]| {
             let mut source = crate::config::Source::from_pairs(pairs.iter().copied());

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_request_without_a_key_is_refused_in_the_gateways_words() {
+    async fn a_request_without_a_key_gets_the_gateways_error() {
         let (status, body) = call("/rest/v1/t", &[]).await;
         assert_eq!(status, 401);
         assert_eq!(
@@ -298,12 +298,12 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_key_in_the_query_counts_and_is_not_handed_on() {
+    async fn a_key_in_the_query_is_accepted_and_not_passed_on() {
         assert_eq!(call("/rest/v1/t?apikey=anon.jwt.x&b=eq.2", &[]).await.1, "Bearer anon.jwt.x b=eq.2");
     }
 
     #[actix_web::test]
-    async fn a_users_token_stays_and_an_opaque_bearer_becomes_its_keys_token() {
+    async fn a_users_token_is_passed_on_and_an_opaque_bearer_is_replaced_by_its_keys_token() {
         let key = ("apikey", "sb_publishable_a");
         assert_eq!(call("/rest/v1/t", &[key, ("authorization", "Bearer user.jwt")]).await.1, "Bearer user.jwt ");
         assert_eq!(

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_client_leaves_half_of_the_room_to_others() {
+    async fn one_client_uses_at_most_half_of_the_budget() {
         let bodies = Bodies::new(8 << 20);
         let request = || {
             let request = actix_web::test::TestRequest::default().to_http_request();

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels_have_the_body_that_they_announce() {
+    fn tunnel_requests_have_the_body_they_announce() {
         let end = |request: TestRequest| end_of_tunnel(request.to_srv_request().head());
         let tunnels = || {
             [TestRequest::default().method(Method::CONNECT), TestRequest::get().insert_header(("upgrade", "websocket"))]

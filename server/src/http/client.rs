@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_peer_of_a_socket_for_both_families_is_known_by_its_own_address() {
+    fn an_ipv4_peer_of_a_dual_stack_socket_has_its_ipv4_address() {
         let proxy: IpAddr = "10.0.0.1".parse().expect("ip");
         let request = TestRequest::default()
             .peer_addr("[::ffff:10.0.0.1]:9".parse().expect("addr"))
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_header_lines_the_last_is_the_proxys() {
+    fn the_last_of_several_header_lines_is_the_proxys() {
         let proxy: IpAddr = "10.0.0.1".parse().expect("ip");
         let request = TestRequest::default()
             .peer_addr("10.0.0.1:9".parse().expect("addr"))

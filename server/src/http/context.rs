@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_finds_its_own_request_again() {
+    async fn the_request_context_survives_waiting() {
         let ask = |id: &'static str| {
             within(request(id), async move {
                 acts_as(id.into());

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_request_is_passed_on_at_once() {
+    fn impossible_requests_are_passed_on_at_once() {
         let ended_otherwise = "GET /\" HTTP/1.1\nHost: h\r\n\r\n";
         for strange in ["\x16\x03\x01\x02", "GET / HTTP/1.1\nHost: h\n\n", "\n", "(", "GET /\n", ended_otherwise] {
             for step in [1, 7, strange.len()] {

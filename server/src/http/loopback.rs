@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_its_own() {
+    fn only_loopback_names_are_local() {
         for host in ["127.0.0.1:54324", "localhost:54324", "localhost", "[::1]:54324", "127.0.0.2"] {
             assert!(is_loopback_host(host), "{host}");
         }

@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_become_text() {
+    fn response_bodies_become_text() {
         for (content, content_type, text) in [
             (&b"caf\xe9"[..], "text/plain; charset=ISO-8859-1", "café"),
             (b"caf\xc3\xa9\0", "text/plain", "café"),

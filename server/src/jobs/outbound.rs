@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_local_stack_mean_this_server() {
+    fn host_names_of_a_local_stack_refer_to_this_server() {
         for (url, target) in [
             ("http://host.docker.internal:54321/functions/v1/x", "http://127.0.0.1:54321/functions/v1/x"),
             ("http://kong:8000/rest/v1/", "http://127.0.0.1:54321/rest/v1/"),

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_claim_acts_and_the_claims_travel() {
+    fn the_role_claim_is_used_and_all_claims_are_passed_on() {
         let token = token(json!({ "role": "authenticated", "sub": "u" }), SECRET);
         let caller = read(Some(&format!("bearer {token}"))).expect("caller");
         assert_eq!((caller.role.as_str(), caller.subject().as_deref()), ("authenticated", Some("u")));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_thirty_seconds_of_grace() {
+    fn times_have_thirty_seconds_of_leeway() {
         assert_eq!(check(json!({"exp": 970, "nbf": 1030, "iat": 1030}), None), Ok(()));
         assert_eq!(check(json!({"exp": 969}), None), Err(ClaimsError::Expired));
         assert_eq!(check(json!({"nbf": 1031}), None), Err(ClaimsError::NotYetValid));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audience_is_compared_only_when_wanted_but_typed_always() {
+    fn the_audiences_type_is_always_checked_and_its_value_only_if_configured() {
         assert_eq!(check(json!({"aud": "a"}), None), Ok(()));
         assert_eq!(check(json!({"aud": ["a", "b"]}), Some("b")), Ok(()));
         assert_eq!(check(json!({"aud": []}), Some("b")), Ok(()));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_times_at_which_claims_are_valid_are_those_that_pass() {
+    fn claims_pass_exactly_during_their_validity() {
         let times = [json!(null), json!(970), json!(1000), json!(1031), json!(1.5), json!("x")];
         for exp in &times {
             for nbf in &times {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_acting_role_replaces_the_claimed_one() {
+    fn the_active_role_replaces_the_claimed_one() {
         let claims = Claims::parse(br#"{"sub":"1","role":"a","app":{"b":[{"y":1,"x":2}],"a":3}}"#).expect("object");
         assert_eq!(claims.to_json_as("b"), r#"{"app":{"a":3,"b":[{"x":2,"y":1}]},"role":"b","sub":"1"}"#);
         assert_eq!(Claims::default().to_json_as("anon"), r#"{"role":"anon"}"#);

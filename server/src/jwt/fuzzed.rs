@@ -86,13 +86,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_pass_for_a_token_or_break_what_reads_them(data in pieces()) {
+        fn random_bytes_are_neither_accepted_as_a_token_nor_cause_a_panic(data in pieces()) {
             token(&data);
         }
     }
 
     #[test]
-    fn an_extension_under_our_signature_is_seen() {
+    fn a_critical_extension_is_detected_in_a_signed_token() {
         token(b"\n{\"alg\":\"HS256\",\"crit\":[\"exp\"]}\n{\"role\":\"anon\"}");
         token(b"{\"keys\":[{\"kty\":\"oct\",\"k\":\"AAAA\"}]}\n{\"alg\":\"HS256\"}\n{\"role\":\"anon\",\"exp\":1}");
     }

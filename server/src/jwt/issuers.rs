@@ -402,7 +402,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_issuer_has_an_address_that_nobody_on_the_way_can_change() {
+    fn an_issuer_needs_an_https_address() {
         let one = |text: &str| IssuerSetting::parse(text).map(|mut all| all.remove(0));
         let named = one("https://x.auth0.com/").expect("an issuer");
         assert_eq!(named.name, "https://x.auth0.com");
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_secret_or_a_key_without_a_name_is_no_key_of_an_issuer() {
+    fn a_shared_secret_or_a_key_without_an_id_is_not_accepted_from_an_issuer() {
         let secret = json!({"kty": "oct", "kid": "s", "k": "AAAA"});
         let broken = json!({"kty": "EC", "kid": "b", "crv": "P-256", "x": "AA"});
         let nameless = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});

@@ -230,13 +230,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_secret_is_refused_and_json_that_is_no_key_is_a_secret() {
+    fn a_short_secret_is_refused_and_json_without_a_key_is_a_secret() {
         assert_eq!(KeySet::parse(b"short").err(), Some(KeyError::TooShort));
         assert!(KeySet::parse(br#"{"a": "text of more than thirty-two characters"}"#).is_ok());
     }
 
     #[test]
-    fn a_broken_key_is_named() {
+    fn an_invalid_key_is_reported() {
         let error = KeySet::parse(br#"{"kty":"EC","kid":"k7","crv":"P-256","x":"AA"}"#).err();
         assert!(matches!(error, Some(KeyError::Jwk(text)) if text.contains("'y'") && text.contains("k7")));
     }

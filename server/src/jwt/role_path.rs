@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_text_becomes_json_text() {
+    fn non_string_roles_become_json_text() {
         assert_eq!(role("$.role", r#"{"role":null}"#).as_deref(), Some("null"));
         assert_eq!(role("$.role", r#"{"role":{"a":1}}"#).as_deref(), Some(r#"{"a":1}"#));
         assert_eq!(role("$.role", "{}"), None);
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn other_paths_are_refused() {
         for path in ["role", "", ".a[", r#".a[?(@ == "x")].b"#, "$..[", ".a-b"] {
             assert!(RolePath::parse(path).is_err(), "{path}");
         }

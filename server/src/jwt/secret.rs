@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_its_secrets_and_its_purposes_alone() {
+    fn a_token_is_valid_only_for_its_secret_and_purpose() {
         let key = SecretKey::new("a secret");
         let token = key.sign(&json!({ "a": 1, "exp": 10 })).expect("a token");
         assert_eq!(key.verify::<Value>(&token), Ok(json!({ "a": 1, "exp": 10 })));

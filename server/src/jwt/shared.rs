@@ -97,12 +97,12 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_alone_is_itself() {
+    fn a_lone_secret_is_unchanged() {
         assert_eq!(jwt_secret(SECRET, "", None, &[]), SECRET);
     }
 
     #[test]
-    fn all_keys_count_and_none_of_them_can_sign() {
+    fn all_keys_verify_and_none_can_sign() {
         let private = json!([
             { "kty": "EC", "kid": "new", "alg": "ES256", "crv": "P-256", "key_ops": ["sign"], "x": "eA", "y": "eQ", "d": "ZA" },
             { "kty": "oct", "kid": "old", "alg": "HS256", "k": "b2xk" },
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_keys_leave_the_secret() {
+    fn with_unreadable_keys_the_secret_remains() {
         assert!(KeySet::parse(jwt_secret(SECRET, "", Some("{"), &[]).as_bytes()).is_ok());
     }
 }

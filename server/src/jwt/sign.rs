@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_verifies_and_carries_its_kid() {
+    fn signed_tokens_verify_and_contain_their_kid() {
         let token = ec_keys().sign(&json!({"sub": "x"})).expect("token");
         assert_eq!(ec_keys().verify(&token).expect("claims").get("sub"), Some(&json!("x")));
         let header = URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap_or("")).expect("base64");
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn no_algorithm_but_the_keys_own_is_accepted() {
+    fn only_the_keys_own_algorithm_is_accepted() {
         let keys = ec_keys();
         let none = format!("{}.{}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#), URL_SAFE_NO_PAD.encode("{}"));
         assert_eq!(keys.verify(&none).map(|_| ()), Err(TokenError::Method("none".into())));
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn with_both_algorithms_allowed_a_kid_still_fixes_its_own() {
+    fn with_both_algorithms_allowed_a_kid_still_requires_its_own() {
         let methods = ["HS256".to_owned(), "ES256".to_owned()];
         let jwks = Secret::new(format!("[{EC}]"));
         let keys = SigningKeys::new(&Secret::new("shared"), "", Some(&jwks), Some(&methods)).expect("keys");

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn form_is_checked_before_signature() {
+    fn the_format_is_checked_before_the_signature() {
         let keys = KeySet::from_secret(SECRET);
         assert_eq!(refused("", &keys), DecodeError::Empty);
         assert_eq!(refused("a", &keys), DecodeError::Parts(1));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kid_picks_its_key_and_no_other() {
+    fn a_kid_selects_only_its_own_key() {
         let jwk = |kid: &str| json!({"kty": "oct", "kid": kid, "k": BASE64URL.encode(SECRET)});
         let keys = |kid: &str| KeySet::parse(json!({"keys": [jwk(kid)]}).to_string().as_bytes()).expect("keys");
         let token = hs(jsonwebtoken::Algorithm::HS384, Some("one"), &json!({}));
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn signed_text_that_is_no_object_is_refused_as_claims() {
+    fn a_signed_payload_that_is_not_an_object_is_refused() {
         let token = encode(&Heading::default(), &json!("text"), &EncodingKey::from_secret(SECRET)).expect("token");
         assert_eq!(verify(&token, &KeySet::from_secret(SECRET)).err(), Some(JwtError::Claims(ClaimsError::Unreadable)));
     }
 
     /// Regression: a token with a later expiry than its key's was accepted until then.
     #[test]
-    fn a_former_key_counts_until_its_end_and_for_no_more_than_its_tokens() {
+    fn a_former_key_is_valid_until_it_ends_and_only_for_its_listed_tokens() {
         let token = hs(jsonwebtoken::Algorithm::HS256, None, &json!({"role": "r", "exp": 5_000_000_000_i64}));
         let other = hs(jsonwebtoken::Algorithm::HS256, None, &json!({"role": "s", "exp": 5_000_000_000_i64}));
         let keys = |members: Value| {

@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_an_hour_and_last_about_a_day() {
+    fn retry_delays_double_up_to_an_hour_and_end_after_about_a_day() {
         assert_eq!(retry_after(1), Duration::from_secs(1));
         assert_eq!(retry_after(4), Duration::from_secs(8));
         assert_eq!(retry_after(30), Duration::from_secs(3600));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_the_texts_of_an_object() {
+    fn headers_are_the_string_members_of_an_object() {
         let json = serde_json::json!({"A": "1", "B": 2});
         assert_eq!(headers(&json), [("A".to_owned(), "1".to_owned())]);
         assert!(headers(&serde_json::json!([])).is_empty());

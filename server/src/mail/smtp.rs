@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_letter_has_both_parts_the_sender_and_the_extra_headers() {
+    async fn a_mail_has_both_parts_the_sender_and_the_extra_headers() {
         let text = String::from_utf8(smtp().email(&message()).expect("an email").formatted()).expect("text");
         for expected in [
             "From: AidBridge <support@x.example>\r\n",

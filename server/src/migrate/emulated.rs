@@ -389,14 +389,14 @@ mod tests {
     }
 
     #[test]
-    fn blocks_call_the_platform_in_the_statements_place() {
+    fn do_blocks_call_the_platform_instead_of_the_statement() {
         let block = "DO $do$\nBEGIN\n  IF NOT EXISTS (SELECT 1) THEN -- first\n    CREATE EVENT TRIGGER t ON sql_drop EXECUTE FUNCTION f();\n    drop event trigger u;\n  END IF;\nEND $do$";
         let expected = "DO $do$\nBEGIN\n  IF NOT EXISTS (SELECT 1) THEN -- first\n    perform ferrobase.create_event_trigger('t', 'sql_drop', null, 'f()');\n    perform ferrobase.change_event_trigger('u', 'drop');\n  END IF;\nEND $do$";
         assert_eq!(emulated(block).as_deref(), Some(expected));
     }
 
     #[test]
-    fn extensions_are_created_as_they_are_here() {
+    fn extensions_are_created_as_provided_here() {
         for (statement, has_version, has_own_schema, expected) in [
             (
                 "create extension if not exists \"vector\" with schema \"public\" version '0.8.0'",

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_database_of_the_last_release_has_yet_to_run_is_as_it_was() {
+    fn files_that_a_database_of_the_last_release_has_yet_to_run_are_unchanged() {
         let superseded = Source::App.superseded().expect("files").expect("a list");
         assert_eq!(superseded.files.len(), 36);
         let known: Vec<_> = superseded.files.iter().map(|(sum, file)| (sum.clone(), file.file.clone())).collect();

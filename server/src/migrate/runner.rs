@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_of_the_set_decides_about_a_file_that_changed() {
+    fn the_rule_of_the_set_decides_what_happens_to_a_changed_file() {
         let changed = [("1_a.sql", "new"), ("2_b.sql", "b")];
         for (rule, first) in
             [(WhenChanged::RunAgain, Step::Run), (WhenChanged::Keep, Step::Keep), (WhenChanged::Record, Step::Record)]

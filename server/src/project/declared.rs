@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_can_do_without_its_migrations() {
+    fn a_project_can_be_loaded_without_its_migrations() {
         let folder = Folder::new("bare", &[("supabase/seed.sql", ""), ("supabase/migrations/1_a.sql", "")]);
         let project = folder.load(&[]);
         let bare = project.without_migrations().expect("the same folder");

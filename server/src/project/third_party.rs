@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_provider_has_its_issuer_and_what_lacks_is_named() {
+    fn each_provider_has_its_issuer_and_missing_settings_are_reported() {
         let parse = |text: &str| issuers(&Values::parse(text, &BTreeMap::new()).expect("values"));
         for (section, wanted) in [
             ("firebase]\nproject_id = \"p-1\"", "https://securetoken.google.com/p-1"),

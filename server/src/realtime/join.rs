@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_is_named_and_no_value_with_it() {
+    fn parse_errors_name_the_field_without_its_value() {
         for (payload, expected) in [
             (json!({ "config": { "private": "True", "presence": { "key": 7, "enabled": null } } }), vec![]),
             (json!({ "config": null, "access_token": null }), vec![]),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_can_be_joined_with() {
+    fn any_join_payload_is_handled() {
         for payload in
             [json!(null), json!([]), json!("x"), json!({ "config": 1 }), json!({ "config": { "private": {} } })]
         {

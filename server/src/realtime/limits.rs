@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_gets_its_places_back() {
+    fn places_of_an_address_are_returned() {
         let addresses = Addresses::default();
         let address = IpAddr::from([127, 0, 0, 1]);
         let places: Vec<_> = (0..2).map(|_| addresses.enter(address, 2, 0).expect("a place")).collect();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_an_address_outlive_its_sockets_and_none_of_another_counts() {
+    fn refusals_are_counted_per_address_beyond_its_sockets() {
         let addresses = Addresses::default();
         let (one, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
         let place = addresses.enter(one, 0, 1).expect("a place");

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_phoenix_own_kind_go_from_kind_0_to_kind_2() {
+    fn binary_broadcasts_are_converted_from_kind_0_to_2() {
         let push = b"\x00\x01\x02\x0a\x09112realtime:tbroadcast\x00\xff";
         let incoming = parse_binary(Version::V2, &Bytes::from_static(push)).expect("a push");
         assert_eq!((incoming.topic.as_str(), incoming.event.as_str()), ("realtime:t", "broadcast"));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_do_not_reach_the_old_version_and_long_names_go_as_text() {
+    fn binary_is_not_sent_to_the_old_version_and_long_names_are_sent_as_text() {
         let bytes = UserPayload::Binary(Bytes::from_static(&[0, 255]));
         let sent = Broadcast::User { event: "e".into(), payload: bytes, meta: None };
         assert!(broadcast(Version::V1, "realtime:t", &sent).is_none());
@@ -405,7 +405,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_break_the_reader(bytes: Vec<u8>, text: String) {
+        fn random_bytes_cause_no_panic(bytes: Vec<u8>, text: String) {
             let _ = parse_binary(Version::V2, &bytes.into());
             let _ = parse_text(Version::V1, &text);
             let _ = parse_text(Version::V2, &text);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn role_and_expiry_are_wanted() {
+    fn role_and_expiry_are_required() {
         let identity = check(json!({ "role": "anon", "exp": 1001 }), SECRET).expect("valid");
         assert_eq!((identity.caller.role.as_str(), identity.expires), ("anon", 1001));
         for claims in [json!({ "role": "anon" }), json!({ "exp": 2000 }), json!({ "role": "", "exp": 2000 })] {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_upstreams_words() {
+    fn errors_have_upstreams_messages() {
         let expired = check(json!({ "role": "anon", "exp": 990 }), SECRET).expect_err("expired");
         assert_eq!(expired.to_string(), "Token has expired 10 seconds ago");
         let forged = check(json!({ "role": "anon", "exp": 2000 }), "another-secret-of-thirty-two-bytes!!");

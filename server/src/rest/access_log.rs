@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_apaches() {
+    fn lines_have_apaches_format() {
         let request = TestRequest::get()
             .uri("/t?a=eq.1")
             .peer_addr(([10, 0, 0, 7], 99).into())

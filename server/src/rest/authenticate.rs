@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tokens_role_acts_else_the_anonymous_one() {
+    fn the_tokens_role_is_used_or_the_anonymous_role() {
         let auth = authenticator(&[("PGRST_JWT_SECRET", SECRET), ("PGRST_DB_ANON_ROLE", "anon")]);
         let named = auth.authenticate(Some(&token(&json!({"role": "r", "sub": "1"})))).expect("identity");
         assert_eq!((&*named.role, &*named.claims_json), ("r", r#"{"role":"r","sub":"1"}"#));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remembered_token_still_expires() {
+    fn a_cached_token_still_expires() {
         let auth = authenticator(&[("PGRST_JWT_SECRET", SECRET)]);
         let token = token(&json!({"role": "r", "exp": 1000}));
         assert!(auth.authenticate_at(Some(&token), 1030).is_ok());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_bounded_and_refusals_are_not_kept() {
+    fn the_cache_is_bounded_and_excludes_refusals() {
         let auth = authenticator(&[("PGRST_JWT_SECRET", SECRET), ("PGRST_JWT_CACHE_MAX_ENTRIES", "3")]);
         for n in 0..20 {
             auth.authenticate(Some(&token(&json!({"role": "r", "n": n})))).expect("identity");

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_quick_once_it_has_been_and_not_when_it_was_slow_lately() {
+    fn a_statement_counts_as_quick_once_measured_unless_it_was_slow_recently() {
         let costs = Costs::default();
         let shape = costs.shape("select 1");
         assert!(!costs.is_quick(shape), "nothing is known");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_are_of_a_role_and_a_schema_and_bounded() {
+    fn estimates_are_kept_per_role_and_schema_and_bounded() {
         let costs = Costs::default();
         let shape = costs.shape("select 1");
         costs.keep_estimate(shape, "anon", 1, 7.5);

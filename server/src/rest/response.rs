@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_sql_are_a_list_of_one_key_objects() {
+    fn response_headers_are_a_list_of_single_key_objects() {
         let pairs = response_headers(r#"[{"Set-Cookie":"a"},{"Set-Cookie":"b"}]"#).expect("headers");
         assert_eq!(pairs.len(), 2);
         for wrong in ["{}", r#"[{"a":1}]"#, r#"[{"a":"1","b":"2"}]"#, "nonsense", "[{}]"] {

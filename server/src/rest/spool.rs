@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_written_is_read_in_order_from_memory_and_files() {
+    async fn written_rows_are_read_in_order_from_memory_and_files() {
         let spools = spools(64 << 20);
         let (mut sink, mut spool) = spools.open().await.expect("room");
         for number in 0..500 {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn who_reads_gets_everything_and_the_end() {
+    async fn readers_get_all_rows_and_the_end() {
         let (rows, is_free) = rows();
         let read: Vec<_> = pieces(rows, Duration::from_secs(60)).map(|piece| piece.expect("a piece")).collect().await;
         assert_eq!(read, ["a", "b", "c"]);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn who_stops_reading_frees_the_rows_and_hears_of_it() {
+    async fn a_reader_that_stops_frees_the_rows_and_gets_an_error() {
         let (rows, is_free) = rows();
         let mut stream = Box::pin(pieces(rows, SOON));
         assert_eq!(stream.next().await.expect("a piece").expect("read"), "a");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn waiting_for_the_database_is_not_the_clients_fault() {
+    async fn waiting_for_the_database_does_not_count_against_the_client() {
         let slow = stream::once(Box::pin(async {
             actix_web::rt::time::sleep(SOON * 5).await;
             Ok::<_, String>(Bytes::from_static(b"late"))

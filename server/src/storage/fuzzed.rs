@@ -120,22 +120,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_form_is_read_otherwise_in_pieces(data in lines(FORM)) {
+        fn a_form_is_read_the_same_in_any_pieces(data in lines(FORM)) {
             multipart(&data);
         }
 
         #[test]
-        fn no_header_of_an_upload_becomes_what_it_must_not_be(data in lines(TUS)) {
+        fn random_upload_headers_are_parsed_or_refused(data in lines(TUS)) {
             tus(&data);
         }
 
         #[test]
-        fn no_bytes_are_a_signature_of_ours(data in lines(SIGNATURE)) {
+        fn random_bytes_are_not_a_valid_signature(data in lines(SIGNATURE)) {
             signature(&data);
         }
 
         #[test]
-        fn no_bytes_are_signed_chunks_of_ours(data in lines(CHUNKS)) {
+        fn random_bytes_are_not_valid_signed_chunks(data in lines(CHUNKS)) {
             chunks(&data);
         }
     }

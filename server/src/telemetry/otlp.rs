@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_without_an_endpoint_or_when_it_is_switched_off() {
+    fn nothing_is_exported_without_an_endpoint_or_when_disabled() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318");
         assert_eq!(read(&[]), Ok(None));
         assert_eq!(read(&[endpoint, ("OTEL_SDK_DISABLED", "true")]), Ok(None));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_named() {
+    fn unsupported_otlp_settings_are_reported() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318");
         for (pairs, expected) in [
             (

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_counts_what_is_pending_and_what_is_in_the_way() {
+    fn a_report_counts_pending_steps_and_obstacles() {
         let mut report = Report::default();
         report.add(Level::Ok, "fine");
         assert!(!report.pending && report.problems == 0);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_loss_is_named_and_what_is_new_is_none() {
+    fn each_lost_object_is_reported_and_additions_are_not() {
         let before = facts(|_| {});
         let named = |change: fn(&mut Database)| {
             let later = facts(|facts| facts.databases.values_mut().for_each(change));

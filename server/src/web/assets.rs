@@ -191,7 +191,7 @@ mod tests {
     use actix_web::test::TestRequest;
 
     #[test]
-    fn scripts_and_workers_run_from_the_built_files_alone() {
+    fn scripts_and_workers_run_only_from_the_built_files() {
         let part = |name: &str, host: &str, forwarded: Option<&str>| {
             let mut request = TestRequest::get().insert_header(("host", host));
             if let Some(forwarded) = forwarded {
@@ -218,7 +218,7 @@ mod tests {
 
     /// Its addresses hold numbers of requests and codes of mailed links.
     #[test]
-    fn the_app_is_framed_by_nobody_and_tells_no_other_site_its_addresses() {
+    fn the_app_cannot_be_framed_and_sends_no_referrer_to_other_sites() {
         let request = TestRequest::get().insert_header(("host", "app.example")).to_http_request();
         for path in ["index.html", "pages/fr/index.html", "assets/index.js", "sw.js"] {
             let response = headers(&request, path, "https://app.example").finish();

@@ -70,7 +70,7 @@ fn token(secret: &str) -> String {
 }
 
 #[actix_web::test]
-async fn it_replaces_supabases_server_on_its_database_and_files() {
+async fn our_server_replaces_supabases_on_its_database_and_files() {
     let app = TestApp::start().await;
     // A database as Supabase's own migrations create it.
     app.owner

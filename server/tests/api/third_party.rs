@@ -116,7 +116,7 @@ async fn status(app: &TestApp, token: &str) -> u16 {
 }
 
 #[actix_web::test]
-async fn tokens_of_a_trusted_issuer_count_in_every_api_but_that_of_accounts() {
+async fn tokens_of_a_trusted_issuer_are_accepted_by_every_api_except_auth() {
     let provider = Provider::start();
     let app = provider.app().await;
     let theirs = token(Some("first"), &provider.claims());
@@ -154,7 +154,7 @@ async fn tokens_of_a_trusted_issuer_count_in_every_api_but_that_of_accounts() {
 }
 
 #[actix_web::test]
-async fn a_token_is_of_its_issuer_by_a_named_key_and_has_an_end() {
+async fn a_third_party_token_needs_a_named_key_and_an_expiry() {
     let provider = Provider::start();
     let app = provider.app().await;
     assert_eq!(status(&app, &token(Some("first"), &provider.claims())).await, 200);
@@ -187,7 +187,7 @@ async fn a_token_is_of_its_issuer_by_a_named_key_and_has_an_end() {
 }
 
 #[actix_web::test]
-async fn tokens_of_rsa_pss_count_by_the_algorithm_of_their_key() {
+async fn rsa_pss_tokens_are_accepted_with_their_keys_algorithm() {
     let provider = Provider::start();
     let of = |kid: &str, algorithm: &str| {
         let mut key = rsa(kid);
@@ -209,7 +209,7 @@ async fn tokens_of_rsa_pss_count_by_the_algorithm_of_their_key() {
 }
 
 #[actix_web::test]
-async fn a_new_key_is_asked_for_once_and_a_withdrawn_one_counts_no_longer() {
+async fn an_unknown_key_is_fetched_once_and_a_withdrawn_key_is_refused() {
     let provider = Provider::start();
     let app = provider.app().await;
     let old = token(Some("first"), &provider.claims());
@@ -232,7 +232,7 @@ async fn a_new_key_is_asked_for_once_and_a_withdrawn_one_counts_no_longer() {
 }
 
 #[actix_web::test]
-async fn nobody_but_its_own_people_waits_for_an_issuer_that_hangs_and_they_not_for_long() {
+async fn a_hanging_issuer_delays_only_its_own_users_and_only_briefly() {
     let provider = Provider::start();
     *provider.hangs.lock() = true;
     let app = provider.app().await;
@@ -267,7 +267,7 @@ async fn nobody_but_its_own_people_waits_for_an_issuer_that_hangs_and_they_not_f
 }
 
 #[actix_web::test]
-async fn what_cannot_be_an_issuer_is_refused_at_the_start() {
+async fn invalid_issuers_prevent_startup() {
     let app = TestApp::start().await;
     for wrong in ["http://issuer.example", "issuer.example", "https://issuer.example http://keys.example/"] {
         let problem =

@@ -322,7 +322,7 @@ async fn no_path_escapes_its_root() {
 }
 
 #[actix_web::test]
-async fn every_answer_forbids_browsers_to_guess_its_type() {
+async fn every_response_forbids_content_sniffing() {
     let app = TestApp::start().await;
     for path in [
         "/health",

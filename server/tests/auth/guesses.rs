@@ -94,7 +94,7 @@ async fn only_a_few_of_many_simultaneous_guesses_are_judged() {
 }
 
 #[actix_web::test]
-async fn with_the_limits_off_nothing_waits() {
+async fn with_limits_off_nothing_is_delayed() {
     let settings = [SETTINGS[0], SETTINGS[3], ("FERROBASE_GUESS_LIMITS", "false")];
     let app = TestApp::with_settings(&settings).await;
     ada(&app).await;

@@ -241,7 +241,7 @@ async fn the_provider_comes_from_the_settings_not_the_token() {
 }
 
 #[actix_web::test]
-async fn unverified_addresses_open_no_account_and_squatters_keep_none() {
+async fn unverified_addresses_sign_in_to_no_account_and_squatters_lose_theirs() {
     let issuer = issuer();
     let app = with_issuer(&issuer).await;
     let account = async |email: &str| {

@@ -31,7 +31,7 @@ const CHANGED: &str = "
     where i.initprivs::text is distinct from o.rights::text";
 
 #[tokio::test]
-async fn what_projects_call_is_no_part_of_dumps_and_comes_back_if_one_lacks_it() {
+async fn helpers_that_projects_call_are_not_dumped_and_are_recreated_if_missing() {
     let db = Fixture::with_platform().await;
     assert_eq!((db.one(SEEN).await, db.one(CHANGED).await), (String::new(), String::new()));
     let tables = "select count(*) from pg_class where relnamespace = 'ferrobase'::regnamespace and relkind = 'r'";
@@ -130,7 +130,7 @@ async fn as_before(db: &Fixture) -> Client {
 }
 
 #[tokio::test]
-async fn instances_of_the_version_before_go_on_until_the_last_has_gone() {
+async fn instances_of_the_previous_version_work_until_the_last_has_stopped() {
     let db = Fixture::in_a_new_cluster().await;
     migrate::platform(&db.admin).await.expect("platform");
     let older = as_before(&db).await;

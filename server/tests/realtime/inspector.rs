@@ -36,7 +36,7 @@ async fn page(
 const NEAR: (&str, &str, &str) = ("127.0.0.1:5", "localhost:54330", "");
 
 #[actix_web::test]
-async fn it_shows_frames_from_the_first_view_on_without_tokens() {
+async fn the_inspector_shows_frames_from_the_first_view_on_without_tokens() {
     let app = TestApp::start().await;
     let look = async || page(&app, true, "?topic=room%201", NEAR).await.1;
     let mut client = Client::open(&app).await;

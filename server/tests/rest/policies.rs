@@ -343,7 +343,7 @@ async fn the_comparison_detects_a_missing_role_switch() {
 }
 
 #[actix_web::test]
-async fn the_comparison_detects_it_even_for_a_login_without_rights() {
+async fn the_comparison_detects_a_missing_role_switch_even_for_a_login_without_rights() {
     let tally = without_role_switch("sky_gate").await;
     assert!(tally.differences.len() > 100, "only {} of {} cases differ", tally.differences.len(), tally.cases);
 }

@@ -370,7 +370,7 @@ async fn quick_requests_pass_500_slow_ones_of_the_same_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_that_lasts_is_refused_and_nobody_is_when_it_has_gone() {
+async fn a_lasting_flood_is_refused_and_nobody_is_afterwards() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let fixture = std::sync::Arc::new(
         Fixture::start(&[

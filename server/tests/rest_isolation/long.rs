@@ -127,7 +127,7 @@ async fn csv_is_streamed_row_by_row() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn if_answers_fill_the_buffers_others_get_retry_after() {
+async fn when_answers_fill_the_buffers_other_requests_get_retry_after() {
     let fixture = with_story(&[("FERROBASE_SPILL_MB", "1")]).await;
     let mut slow = fixture.raw("GET /story HTTP/1.1\r\nHost: x\r\n\r\n").await;
     read_head(&mut slow).await;

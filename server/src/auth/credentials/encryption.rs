@@ -83,7 +83,7 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     #[test]
-    fn a_value_opens_only_in_its_own_row() {
+    fn a_value_can_be_decrypted_only_in_its_own_row() {
         let key = Secret::new(URL_SAFE_NO_PAD.encode([7; 32]));
         let config = EncryptionConfig {
             encrypt: true,

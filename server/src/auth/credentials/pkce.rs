@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pair_is_complete_and_well_formed_or_refused() {
+    fn incomplete_or_malformed_challenges_are_refused() {
         let code = "a".repeat(43);
         assert_eq!(Challenge::read("", "").expect("none"), None);
         assert!(Challenge::read("S256", &code).expect("some").is_some());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_right_verifier_meets_a_challenge() {
+    fn only_the_right_verifier_matches_a_challenge() {
         // RFC 7636, appendix B.
         let challenge =
             Challenge { method: ChallengeMethod::S256, code: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM".to_owned() };

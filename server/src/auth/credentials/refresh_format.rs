@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_token_is_none() {
+    fn a_changed_token_is_invalid() {
         let text = CounterToken::encode(Uuid::new_v4(), 5, b"key").expect("text");
         for at in 0..text.len() {
             let mut changed = text.clone().into_bytes();

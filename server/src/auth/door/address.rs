@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_follow_the_form_of_html() {
+    fn addresses_are_validated_as_in_html() {
         for good in ["a@b", "A.B+c@Example.ORG", "!#$%&'*+/=?^_`{|}~-@x-y.z"] {
             assert_eq!(parse_email(good).expect(good), good.to_lowercase());
         }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_e164_without_the_plus() {
+    fn phone_numbers_are_e164_without_the_plus() {
         assert_eq!(parse_phone("+1 555 0100").expect("phone"), "15550100");
         for bad in ["", "1", "012345", "+", "1234567890123456", "12a4", "++12"] {
             assert!(parse_phone(bad).is_err(), "{bad}");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_do_not_escape_the_list_of_authorized_addresses() {
+    fn subaddresses_cannot_bypass_the_list_of_authorized_addresses() {
         let list = ["team@corp.example".to_owned()];
         assert!(check_authorized("Team+x@corp.example", &list).is_ok());
         assert!(check_authorized("other@corp.example", &list).is_err());

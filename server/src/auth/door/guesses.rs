@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crowd_at_one_account_is_judged_a_few_at_a_time_and_its_rest_refused() {
+    async fn many_guesses_at_one_account_are_checked_a_few_at_a_time_and_the_rest_refused() {
         let guesses = guesses();
         let account = guesses.target("ada");
         let mut running = Vec::new();
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_has_a_bound_and_the_newest_stay() {
+    fn the_memory_is_bounded_and_keeps_the_newest_entries() {
         let guesses = guesses();
         let begin = Instant::now();
         let mut map = HashMap::new();
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_tried_so_often_by_one_client_and_a_new_one_again() {
+    fn attempts_at_a_code_are_limited_per_client_and_start_again_with_a_new_code() {
         let guesses = guesses();
         let (account, code) = (guesses.target("ada"), guesses.target("code 1"));
         for _ in 0..4 {

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_pairs_join_the_query_and_replace_the_fragment() {
+    fn our_parameters_are_added_to_the_query_and_replace_the_fragment() {
         assert_eq!(with_query("https://a/p?z=1&code=x#f", &[("code", "c")]), "https://a/p?code=c&z=1");
         assert_eq!(with_fragment("https://a/p?z=1#f", &[("b", "2 3"), ("a", ":")]), "https://a/p?z=1#a=%253A&b=2+3");
     }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_read_as_go_reads_them() {
+    fn query_pairs_are_parsed_as_in_go() {
         for (text, wanted, is_malformed) in [
             ("", vec![], false),
             ("a=1&b=2&a=3", vec![("a", "1"), ("b", "2"), ("a", "3")], false),

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pattern_opens_a_scheme_that_runs() {
+    fn no_pattern_allows_an_executable_scheme() {
         let policy = RedirectPolicy::new("https://site.example", &["**".to_owned()]);
         assert!(policy.allows("myapp://x"));
         for url in

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_project_has_the_defaults_and_warns_of_nothing() {
+    fn a_new_project_has_the_defaults_and_no_warnings() {
         let root = tempfile::Builder::new().prefix("my app").tempdir().expect("a folder");
         begin(root.path(), false).expect("a project");
         let project = Project::load(root.path(), BTreeMap::new()).expect("a project");

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_history_names_no_folders() {
+    fn recorded_names_cannot_contain_folders() {
         assert_eq!(recorded_name("20240101000000", "a b").expect("a name"), "20240101000000_a b.sql");
         for (version, name) in [("../1", "x"), ("1", "../../x"), ("", "x"), ("1", "a\nb"), ("1", "a\\b")] {
             assert!(recorded_name(version, name).is_err(), "{version} {name}");

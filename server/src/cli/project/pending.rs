@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_database_lacks_is_pending_and_what_would_go_unnoticed_is_refused() {
+    fn missing_migrations_are_pending_and_out_of_order_ones_are_refused() {
         let files =
             MigrationFiles { paths: ["1_a.sql", "2_b.sql", "3_c.sql"].map(PathBuf::from).into(), skipped: Vec::new() };
         let history = |versions: &[&str]| versions.iter().map(|v| ((*v).to_owned(), String::new())).collect();

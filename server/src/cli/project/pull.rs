@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_history_that_is_not_the_files_is_told_with_the_repair() {
+    fn a_history_that_differs_from_the_files_is_reported_with_the_repair_command() {
         let versions = |all: &[&str]| all.iter().map(|version| (*version).to_owned()).collect::<BTreeSet<_>>();
         in_sync(&versions(&["1", "2"]), &versions(&["1", "2"])).expect("the same");
         let told = in_sync(&versions(&["1", "3"]), &versions(&["1", "2"])).expect_err("another").to_string();

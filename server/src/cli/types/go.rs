@@ -125,7 +125,7 @@ mod tests {
     use super::super::testing::catalog;
 
     #[test]
-    fn structs_hold_what_is_read_written_and_changed() {
+    fn structs_have_the_columns_to_select_insert_and_update() {
         let expected = r#"package database
 
 type PublicEmptySelect struct {

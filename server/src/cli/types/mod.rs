@@ -289,7 +289,7 @@ mod testing {
     }
 
     #[test]
-    fn names_become_one_word() {
+    fn names_become_single_identifiers() {
         for (name, word) in
             [("pokedex", "Pokedex"), ("victory-road", "VictoryRoad"), ("a b_C", "ABC"), ("_x1", "X1"), ("größe", "GrE")]
         {

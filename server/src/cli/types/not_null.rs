@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_rule_text_proves_nothing() {
+    fn an_invalid_rule_makes_no_column_not_null() {
         for rule in ["", "(", "}", "({QUERY", "({QUERY :targetList (", "<>", "({QUERY :a b})"] {
             assert!(of(&HashMap::from([(1, rule)]), HashSet::new()).is_empty(), "{rule}");
         }

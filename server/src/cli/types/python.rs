@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_hold_what_is_read_written_and_changed() {
+    fn models_have_the_columns_to_select_insert_and_update() {
         let expected = r#"
 
 PublicMood: TypeAlias = Literal["calm", "very busy"]

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structs_hold_what_is_read_written_and_changed() {
+    fn structs_have_the_columns_to_select_insert_and_update() {
         let made = generate(&catalog(), SwiftAccess::Internal);
         let begin = r#"import Foundation
 import Supabase

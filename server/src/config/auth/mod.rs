@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_is_as_in_the_reference_but_for_the_reuse_interval() {
+    fn defaults_match_the_reference_except_for_the_reuse_interval() {
         let config = read(&[]).expect("config");
         let minutes = |n: u64| Duration::from_secs(60 * n);
         assert_eq!((config.jwt.exp, config.jwt.aud.as_str(), config.jwt.default_group_name.as_str()), (3600, "", ""));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn contradicting_and_unusable_settings_are_named() {
+    fn contradictory_and_unusable_settings_are_reported() {
         let problems = read(&[
             ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
             ("GOTRUE_MAILER_ALLOW_UNVERIFIED_EMAIL_SIGN_INS", "true"),

@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn who_could_not_be_served_in_time_is_refused_at_once() {
+    fn requests_that_cannot_be_served_in_time_are_refused_at_once() {
         let mut state = state(1, 1);
         state.claim(0, &as_role(""), None);
         let mut tickets = Vec::new();
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_lasts_is_refused_but_quick_requests_and_other_clients_are_not() {
+    fn a_lasting_flood_is_refused_but_quick_requests_and_other_clients_are_not() {
         let mut state = state(2, 1).refusing(true);
         let quick = |number: u8| Asker { role: "r", client: client(number), is_quick: true };
         let refused = |claim: &Claim<u32>| matches!(claim, Claim::Full);
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_first_is_served_first_while_waits_are_short() {
+    fn requests_are_served_in_order_while_waits_are_short() {
         let mut state = state(1, 1);
         state.claim(0, &as_role("a"), None);
         let mut tickets: Vec<_> = ["a", "a", "b", "a", "b"].map(|role| state.claim(0, &as_role(role), None)).into();

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wrote_needs_the_write_and_the_others_what_is_old_enough() {
+    fn writers_need_their_own_write_and_others_only_old_enough_ones() {
         let start = Instant::now();
         let mut marks = LogPositions::new(AGE);
         assert_eq!(needed(&marks, 1, start), None, "nothing is known yet");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_replica_has_passed_is_forgotten() {
+    fn marks_that_the_replica_has_passed_are_dropped() {
         let now = Instant::now();
         let mut marks = LogPositions::new(AGE);
         marks.begin(at(100), now);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_gap_everybody_needs_what_was_there_at_its_end() {
+    fn after_a_gap_everybody_needs_the_position_at_its_end() {
         let now = Instant::now();
         let mut marks = LogPositions::new(AGE);
         marks.begin(at(100), now);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_age_is_that_of_the_newest_sample_that_was_passed() {
+    fn the_age_is_that_of_the_newest_passed_sample() {
         let start = Instant::now();
         let mut marks = LogPositions::new(AGE);
         marks.begin(at(100), start);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_its_user_else_its_role_else_its_address() {
+    fn a_request_is_identified_by_user_then_role_then_address() {
         let address: Option<IpAddr> = "192.0.2.7".parse().ok();
         assert_eq!(Subject::named(Some("u"), "authenticated", false), Some(Subject::user("u")));
         assert_eq!(Subject::named(Some("u"), "anon", true), Some(Subject::user("u")));

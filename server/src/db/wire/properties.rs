@@ -135,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn answers_are_read_as_they_were_given_in_whatever_pieces(script in script(), pieces in vec(1usize..60, 1..8)) {
+    fn answers_are_read_the_same_in_any_pieces(script in script(), pieces in vec(1usize..60, 1..8)) {
         let (outcome, is_idle) = read(script.statements.len(), script.bytes(), pieces);
         match (&script.refused, outcome) {
             (None, Ok(rows)) => {
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_cut_short_is_an_error(script in script(), cut in 0.0..1.0, pieces in vec(1usize..60, 1..8)) {
+    fn a_truncated_answer_is_an_error(script in script(), cut in 0.0..1.0, pieces in vec(1usize..60, 1..8)) {
         let mut bytes = script.bytes();
         bytes.truncate((bytes.len() as f64 * cut) as usize);
         let (outcome, is_idle) = read(script.statements.len(), bytes, pieces);
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_mean_nothing_end_the_conversation(bytes in vec(any::<u8>(), 0..400), pieces in vec(1usize..60, 1..8)) {
+    fn meaningless_bytes_cause_no_panic(bytes in vec(any::<u8>(), 0..400), pieces in vec(1usize..60, 1..8)) {
         // Whatever the result, reading ends without a panic.
         let (outcome, _) = read(2, bytes, pieces);
         drop(outcome);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_behind_nulls_and_empty_ones() {
+    fn values_are_found_after_null_and_empty_ones() {
         let row = row(&[None, Some(b""), Some(&7i64.to_be_bytes()), Some(b"abc")], 0);
         assert_eq!(row.int8(0).expect("null"), None);
         assert_eq!(row.text(1).expect("text").as_deref(), Some(""));
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_a_jsonb_is_left_out() {
+    fn the_version_byte_of_jsonb_is_skipped() {
         let row = row(&[Some(b"x"), Some(b"\x01{}")], 0b10);
         assert_eq!(row.bytes(0).as_deref(), Some(&b"x"[..]));
         assert_eq!(row.bytes(1).as_deref(), Some(&b"{}"[..]));
     }
 
     #[test]
-    fn a_row_cut_short_has_no_values() {
+    fn a_truncated_row_has_no_values() {
         let cut = Row::new(Bytes::from_static(b"\0\x01\0\0\0\x09abc"), 0);
         assert_eq!(cut.bytes(0), None);
     }

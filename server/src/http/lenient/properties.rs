@@ -93,7 +93,7 @@ const WORDS: [&[u8]; 14] = [
 proptest! {
     /// Targets keep their meaning in characters that the HTTP library accepts; everything else is unchanged.
     #[test]
-    fn requests_arrive_one_by_one_with_nothing_but_their_targets_escaped(
+    fn requests_arrive_one_by_one_and_only_their_targets_are_escaped(
         requests in vec(request(), 1..5),
         cuts in cuts(),
     ) {
@@ -117,7 +117,7 @@ proptest! {
 
     /// The split into pieces makes no difference, and no byte is lost.
     #[test]
-    fn what_is_no_http_is_the_same_in_any_pieces(
+    fn invalid_http_is_read_the_same_however_it_is_split(
         words in vec((0..WORDS.len(), option::weighted(0.2, vec(any::<u8>(), 0..6))), 0..12),
         cuts in cuts(),
     ) {

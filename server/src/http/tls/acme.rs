@@ -243,7 +243,7 @@ mod tests {
 
     /// Found by a real authority: the check of key and certificate refused the extension.
     #[test]
-    fn a_check_is_answered_by_a_certificate_with_its_extension() {
+    fn a_tls_alpn_challenge_is_answered_with_a_certificate_with_the_acme_extension() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let answer = answer("a.example", &[7; 32]).expect("an answer");
         let certificate = x509_cert::Certificate::from_der(&answer.cert[0]).expect("a certificate");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_for_its_names_alone() {
+    fn a_stored_certificate_is_used_only_for_its_names() {
         let folder = tempfile::tempdir().expect("a folder");
         let key = KeyPair::generate().expect("a key");
         let certificate = CertificateParams::new(["a.example".to_owned()]).expect("a name").self_signed(&key);

@@ -272,7 +272,7 @@ AAEC
 ";
 
     #[test]
-    fn a_mail_is_read_into_texts_people_and_attachments() {
+    fn a_mail_is_parsed_into_texts_addresses_and_attachments() {
         let mail = received(INVITATION, &["ADA@x.example", "bob@x.example", "carl@x.example", "dora@x.example"]);
         assert_eq!(
             (
@@ -310,7 +310,7 @@ AAEC
     }
 
     #[test]
-    fn anything_is_a_mail() {
+    fn any_input_is_parsed_as_a_mail() {
         for source in
             ["", "\n", "no header", "Subject", "From: \0\nSubject: a\0b\n\n\0", "Content-Type: multipart/mixed\n\n"]
         {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_mail_becomes_markup_of_the_page() {
+    fn mail_content_is_escaped_on_the_page() {
         for view in [View::Html, View::Text, View::Source] {
             let page = render(&[message()], Some(&message()), Some(b"<script>"), view, Local::now());
             assert!(page.contains("A &amp; B &lt;script&gt;") && !page.contains("<script>"), "{page}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_formatted_for_people() {
+    fn times_are_human_readable() {
         let now = Local.with_ymd_and_hms(2026, 11, 21, 12, 0, 0).single().expect("a time");
         for (hours, told) in [(2, "10:00 AM"), (20, "Yesterday"), (80, "Nov 18"), (24 * 400, "Oct 17, 2025")] {
             assert_eq!(when(now - chrono::Duration::hours(hours), now), told);

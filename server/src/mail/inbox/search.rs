@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_terms_that_have_to_match_together() {
+    fn all_terms_of_a_search_must_match() {
         let of = |field, word: &str, excluded| (field, word.to_owned(), excluded);
         for (query, expected) in [
             ("to:Ada@Example.com", vec![of("to", "ada@example.com", false)]),

@@ -363,7 +363,7 @@ mod tests {
     const ENVELOPE: &str = "EHLO me\r\nMAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n";
 
     #[test]
-    fn a_mail_is_the_same_however_it_is_cut() {
+    fn a_mail_is_the_same_however_it_is_split() {
         let text = "EHLO me\r\nmail from:<a@x.example> SIZE=100 BODY=8BITMIME\r\nRCPT TO:<b@x.example>\r\nRCPT TO:<C@x.example>\r\n\
                     DATA\r\nSubject: Hello\r\n\r\n..a dot\r\n.\r\nRSET\r\nMAIL FROM:<>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n.\r\nQUIT\r\n";
         for size in [1, 2, 3, 7, 64, 4096] {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_is_bounded() {
+    fn client_input_is_bounded() {
         let long = format!("EHLO me\r\nNOOP {}\r\nNOOP\r\n", "x".repeat(100_000));
         for size in [1000, 16 << 10] {
             assert_eq!(converse(long.as_bytes(), size).1, ["250", "500", "250"], "{size}");
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_of_a_web_page_is_no_mail() {
+    fn a_web_form_is_not_accepted_as_mail() {
         let form = "POST / HTTP/1.1\r\nHost: 127.0.0.1:54325\r\n\r\nEHLO me\r\nMAIL FROM:<a@x.example>\r\n";
         assert_eq!(converse(form.as_bytes(), 1024).1, ["421 closed"]);
     }

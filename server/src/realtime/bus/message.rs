@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_letters_under_our_secret_are_read() {
+    fn only_messages_signed_with_our_secret_are_read() {
         let (ours, theirs) = (Signer::new(b"a secret"), Signer::new(b"another"));
         let signed = ours.sign(1, 1, b"hello", 1000).remove(0);
         assert_eq!(ours.open(signed.clone()).map(|part| (part.from, part.content)), Some((1, "hello".into())));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_every_length_count_as_a_mac_has_them() {
+    fn keys_of_any_length_give_the_same_hmac() {
         for length in [0, 1, 32, 63, 64, 65, 200] {
             let key = vec![7; length];
             let mut expected = Hmac::<Sha256>::new_from_slice(&key).expect("a key");

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_upstreams_words() {
+    fn errors_have_upstreams_messages() {
         for (text, expected) in [
             ("subject=foo.hey", r#"["foo", "hey"]"#),
             ("undefined", r#"["undefined"]"#),
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_checked_is_refused() {
+    fn filters_that_cannot_be_checked_are_refused() {
         let refused = |text: &str, kind, canonical: usize| {
             let column = Column { kind, is_enum: false, sql_type: "int4", is_deterministic: true };
             let canonical = vec![Some("1".to_owned()); canonical];
@@ -477,7 +477,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_breaks_the_reader(text: String) {
+        fn random_text_causes_no_panic(text: String) {
             let _ = parse(&text);
         }
     }

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_values() {
+    fn simple_values_become_json() {
         for (oid, text, expected) in [
             (16, "t", "true"),
             (16, "f", "false"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_and_composites() {
+    fn arrays_and_composites_become_json() {
         for (oid, text, expected) in [
             (1007, "{}", "[]"),
             (1007, "{1,NULL,3}", "[1,null,3]"),
@@ -314,7 +314,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_comes_is_json(text: String) {
+        fn any_value_becomes_valid_json(text: String) {
             for oid in [16, 25, 17, 1114, 1184, 1007, 1009, 50_000, 50_001, 50_002] {
                 // Numbers keep PostgreSQL's format.
                 if oid == 50_000 { continue; }

@@ -382,19 +382,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(message in message()) {
+        fn written_messages_are_read_back(message in message()) {
             prop_assert_eq!(Message::parse(written(&message)), Ok(message));
         }
 
         #[test]
-        fn a_message_cut_short_is_refused_and_nothing_breaks(message in message(), cut in 0usize..200) {
+        fn a_truncated_message_is_refused_without_a_panic(message in message(), cut in 0usize..200) {
             let whole = written(&message);
             let cut = cut.min(whole.len().saturating_sub(1));
             prop_assert_eq!(Message::parse(whole.slice(..cut)), Err(Malformed));
         }
 
         #[test]
-        fn no_bytes_break_the_reader(bytes: Vec<u8>) {
+        fn random_bytes_cause_no_panic(bytes: Vec<u8>) {
             let _ = Message::parse(bytes.into());
         }
     }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many() {
+    fn the_number_of_members_is_bounded() {
         let view = View::default();
         assert!((0..MOST).all(|n| view.enter(&[&n.to_string()])));
         assert!(!view.enter(&["one more"]) && view.enter(&["7"]));

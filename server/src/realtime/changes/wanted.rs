@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_has_upstreams_meaning() {
+    fn missing_fields_have_upstreams_defaults() {
         let wanted = parse(json!({ "schema": "s" })).expect("wanted");
         assert_eq!((wanted.schema.as_str(), wanted.table.as_str(), wanted.action), ("s", "*", None));
         let wanted = parse(json!({ "table": "t", "event": "insert" })).expect("wanted");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_upstreams_words() {
+    fn errors_have_upstreams_messages() {
         let refused = |entry: Value| parse(entry).err().expect("refused");
         assert!(refused(json!({})).starts_with("No subscription params provided."));
         assert!(refused(json!({ "schema": "s", "filter": "a=eq.1" })).starts_with("No subscription params"));

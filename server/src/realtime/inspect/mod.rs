@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn recorded_frames_are_bounded() {
         let inspector = Inspector::default();
         for n in 0..20 {
             inspector.look(&n.to_string());

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_client_sends_becomes_markup() {
+    fn client_input_is_escaped_on_the_page() {
         let evil = || "\"><script>alert(1)</script>&'".to_owned();
         let frame = RecordedFrame {
             number: 1,

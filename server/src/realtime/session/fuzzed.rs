@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_of_a_socket_are_read_otherwise_in_pieces_or_break_what_reads_them(
+        fn socket_bytes_are_read_the_same_in_any_pieces_and_cause_no_panic(
             piece: u8,
             // Text, binary, continued and last ones, pings, the end, and what is none.
             frames in collection::vec((sample::select(vec![0x81, 0x82, 0x01, 0x02, 0x00, 0x80, 0x89, 0x8a, 0x88, 0xc1, 0x8f]), payload()), 1..6),

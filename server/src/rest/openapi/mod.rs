@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_the_proxys_or_the_servers() {
+    fn the_host_is_that_of_the_proxy_or_the_server() {
         let proxy = |uri| address(&[("PGRST_OPENAPI_SERVER_PROXY_URI", uri)]);
         assert_eq!(proxy("https://x.example/v1"), ("https".into(), "x.example:443".into(), "/v1".into()));
         assert_eq!(proxy("http://x.example:81"), ("http".into(), "x.example:81".into(), "/".into()));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_is_a_title_and_a_text() {
+    fn a_comment_is_split_into_title_and_description() {
         assert_eq!(title_and_text(Some("a\n\nb\nc")), (Some("a"), Some("b\nc")));
         assert_eq!(title_and_text(Some("a")), (Some("a"), Some("")));
         assert_eq!(title_and_text(None), (None, None));

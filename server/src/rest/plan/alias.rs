@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_names_stay_and_long_ones_stay_apart() {
+    fn short_aliases_are_kept_and_long_ones_stay_distinct() {
         assert_eq!(own_name("stars_constellations_1".to_owned()), "stars_constellations_1");
         let long = "é".repeat(40);
         let (one, two) = (own_name(format!("{long}_1")), own_name(format!("{long}_2")));

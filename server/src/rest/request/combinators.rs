@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_input_has_its_own_name() {
+    fn errors_name_the_end_of_input() {
         let grammar = |p: &mut Parser<'_>| {
             p.many(|p| p.digit())?;
             p.char(',')

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_has_the_references_words() {
+    fn unreadable_csv_gets_the_references_messages() {
         let syntax = |text: &str| Err(CsvFault::Syntax(format!("parse error ({text}) at \"\"")));
         assert_eq!(json(""), syntax("not enough input"));
         assert_eq!(json("a,b"), syntax("not enough input"));

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quality_is_read_as_far_as_it_is_a_number() {
+    fn a_quality_is_parsed_up_to_the_first_invalid_character() {
         let cases = [
             ("0.5", Some(0.5)),
             ("0.5;level=1", Some(0.5)),

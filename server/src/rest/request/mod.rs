@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_become_one_object_whose_last_repetition_counts() {
+    fn headers_become_an_object_with_the_last_value_of_each() {
         let json = |headers: &[(&str, &str)]| {
             let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
             headers_json(&RawRequest { headers, ..RawRequest::default() })

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_on_a_subject_counts_and_the_order_of_the_echo_is_fixed() {
+    fn the_first_preference_of_a_kind_is_used_and_the_echo_has_a_fixed_order() {
         let cases = [
             ("count=exact,   return=representation", "return=representation, count=exact"),
             ("tx=commit, tx=rollback", "tx=commit"),

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_of_a_key_is_its_kind() {
+    fn the_last_segment_of_a_key_decides_its_kind() {
         let params = parsed("a.b.order=x&rel.limit=3&not.or=(a.eq.1,b.eq.2)&x.and=(c.is.null,d.eq.1)&a.b=eq.1&flag");
         assert_eq!(params.order[0].0, ["a", "b"]);
         assert_eq!(params.ranges["rel.limit"].limit(), Some(3));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn of_repeated_parameters_the_first_select_and_the_last_limit_count() {
+    fn the_first_select_and_the_last_limit_are_used() {
         let params = parsed("select=a&select=b&limit=1&limit=5&id=eq.1&id=eq.2");
         assert!(matches!(&params.select[..], [SelectItem::Field { field, .. }] if field.name == "a"));
         assert_eq!(params.ranges["limit"].limit(), Some(5));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_is_sorted_gathered_and_encoded_twice_beyond_ascii() {
+    fn the_canonical_query_is_sorted_grouped_and_double_encoded_beyond_ascii() {
         let cases = [
             ("b=1&a=2", "a=2&b=1"),
             ("a=1&c=3&b=2&d", "a=1&b=2&c=3&d="),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_range_header_is_item_numbers_only() {
+    fn the_range_header_accepts_only_item_numbers() {
         let cases = [
             ("0-9", RowRange { lower: 0, upper: Some(9) }),
             ("5-", RowRange { lower: 5, upper: None }),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_read_as_the_reference_reads_them() {
+    fn integers_are_parsed_as_in_the_reference() {
         let cases = [
             ("5", Some(5)),
             (" 5 ", Some(5)),

@@ -109,7 +109,7 @@ mod tests {
 
     /// A kill may come at each of these moments; the last is between the exchange and the former cluster's name.
     #[tokio::test]
-    async fn what_an_interrupted_upgrade_leaves_is_removed_but_never_the_former_cluster() {
+    async fn leftovers_of_an_interrupted_upgrade_are_removed_but_never_the_former_cluster() {
         for (place, staged, marker, expected) in [
             ("17", None, None, vec![("db", "17")]),
             ("17", Some("18"), None, vec![("db", "17")]),

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_in_one_line() {
+    fn a_failure_is_reported_on_one_line() {
         let said = "Performing Consistency Checks\n-----\nChecking for x   fatal\n\n\
                     Your installation references loadable libraries that are missing from the\nnew installation.\n";
         assert_eq!(

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn stray_bits_of_a_stored_hash_are_not_looked_at() {
+    fn stray_bits_of_a_stored_hash_are_ignored() {
         // 32 bytes leave two bits of the last character to spare, 8 bytes two.
         let hash = |last| format!("{ARGON2ID}{}{last}", &STANDARD_NO_PAD.encode([0; 32])[..42]);
         let parsed = |text: &str| Argon2Hash::parse(text).expect("parsed").hash;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_hash_one_is_compared_all_the_same() {
+    async fn without_a_hash_a_dummy_hash_is_compared() {
         let hasher = Hasher::new(1, Duration::from_secs(60), false).expect("a thread");
         assert!(!hasher.verify("", "x", None).await.expect("verified"));
         assert!(!hasher.verify("", "x", Some("")).await.expect("verified"));

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_that_never_comes_ends_in_time() {
+    async fn waiting_for_a_turn_times_out() {
         let queue = Queue::new(1, Duration::from_millis(20), false);
         let held = queue.enter("a").await.expect("a slot");
         let error = queue.enter("b").await.err().expect("no turn");

@@ -83,7 +83,7 @@ mod tests {
 
     /// RFC 6238, appendix B, the last six digits of its SHA-1 values.
     #[test]
-    fn codes_are_those_of_the_standard() {
+    fn codes_match_the_rfc_6238_examples() {
         let key = b"12345678901234567890";
         for (time, code) in
             [(59, "287082"), (1_111_111_109, "081804"), (1_234_567_890, "005924"), (20_000_000_000, "353130")]
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uri_is_escaped_and_has_a_picture() {
+    fn the_uri_is_escaped_and_has_a_qr_code() {
         let uri = uri("My App", "a+b@c.example", "ABC");
         assert_eq!(
             uri,

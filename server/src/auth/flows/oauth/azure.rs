@@ -48,7 +48,7 @@ mod tests {
     const B2C: &str = "https://shop.b2clogin.com/tenant/b2c_1_signin";
 
     #[test]
-    fn a_tenant_speaks_for_itself_and_the_endpoints_of_all_for_any() {
+    fn a_tenants_endpoint_accepts_only_its_issuer_and_the_common_endpoint_any() {
         for (base, issuer, wanted) in [
             (COMMON, "https://login.microsoftonline.com/tenant/v2.0", true),
             (COMMON, "https://login.microsoftonline.com/other/v2.0", true),

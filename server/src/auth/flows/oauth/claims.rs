@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_primary_address_is_the_claim() {
+    fn the_primary_address_becomes_the_email_claim() {
         let mut profile = Profile::new(&[("sub", "1")]).with_email("a@x", true);
         profile.emails.push(Address { email: "b@x".to_owned(), verified: false, primary: false });
         profile.choose_email();

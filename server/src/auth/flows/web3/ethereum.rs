@@ -47,7 +47,7 @@ mod tests {
     use k256::ecdsa::SigningKey;
 
     #[test]
-    fn the_signer_is_recovered_and_no_other() {
+    fn the_signers_address_is_recovered() {
         let key = SigningKey::from_slice(&[5; 32]).expect("key");
         let text = b"hello";
         let digest = Keccak256::digest(b"\x19Ethereum Signed Message:\n5hello");

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signature_is_that_of_the_specification() {
+    fn the_signature_matches_the_standard_webhooks_specification() {
         // The example of the Standard Webhooks specification.
         let secret = Secret::new("v1,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let signed = sign(&[secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_end_the_words() {
+    fn words_end_at_a_body() {
         let found = words("CREATE FUNCTION f() AS $a$ select 'x' $a$", 100);
         assert_eq!(found.last().map(|word| word.text.as_str()), Some("as"));
     }

@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_three_slashes() {
+    fn object_urls_have_three_slashes() {
         let split =
             |text: &str| Remote::parse(text).map(|path| (path.split().0.to_owned(), path.split().1.to_owned())).ok();
         let pair = |bucket: &str, name: &str| Some((bucket.to_owned(), name.to_owned()));

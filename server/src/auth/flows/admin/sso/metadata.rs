@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_one_provider_is_refused() {
+    fn a_document_without_exactly_one_provider_is_refused() {
         let deep = "<a>".repeat(100) + &"</a>".repeat(100);
         for (xml, why) in [
             (entity("", PROVIDER), "does not contain an EntityID"),

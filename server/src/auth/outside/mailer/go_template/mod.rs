@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_branches_and_loops() {
+    fn fields_branches_and_loops_are_rendered() {
         let data = json!({"Email": "a@b", "Data": {"name": "Ann", "groups": ["x", "y"], "vip": true}});
         for (template, expected) in [
             ("Hi {{ .Data.name }} <{{.Email}}>", "Hi Ann <a@b>"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_is_an_error() {
+    fn invalid_templates_are_errors() {
         for template in
             ["{{", "{{ .A", "{{ if .A }}", "{{ end }}", "{{ frob .A }}", "{{ }}", "{{ if }}x{{ end }}", "{{ \"x }}"]
         {
