@@ -5,7 +5,7 @@ import { mailTo, rpc } from "./fixtures/api";
 import { ask, found } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 
-test("a person downloads everything and closes the account; the nonprofit keeps the number, not the name", async ({
+test("a user downloads all data and closes the account; the nonprofit keeps the number but not the name", async ({
   page,
   people,
   request,
@@ -66,7 +66,7 @@ test("a person downloads everything and closes the account; the nonprofit keeps 
   });
 });
 
-test("the only admin of an organization settles that first, and is told how", async ({ page, people, request }) => {
+test("the only admin of an organization must hand it over first and is told how", async ({ page, people, request }) => {
   const { organization, admin } = await found(request, people);
   await people.signIn(page, admin);
   await page.goto("/profile");

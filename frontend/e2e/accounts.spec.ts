@@ -31,7 +31,7 @@ async function selected(account: Account, request: APIRequestContext) {
 }
 
 test.describe("signing in", () => {
-  test("a wrong password says so and keeps what was typed", async ({ page, people, accessible }) => {
+  test("a wrong password shows an error and keeps the form's values", async ({ page, people, accessible }) => {
     const account = await people.create("requester");
     await page.goto("/login");
     await button(page, "Login").click();
@@ -53,7 +53,7 @@ test.describe("signing in", () => {
     await expect(page).toHaveURL("/select-nonprofit");
   });
 
-  test("an error in the address is shown, with its description or the general one", async ({ page, accessible }) => {
+  test("an error in the URL is shown, with its description or a general one", async ({ page, accessible }) => {
     await page.goto("/login?error=access_denied&error_description=The+link+was+cut+off");
     const alert = page.getByRole("main").getByRole("alert");
     await expect(alert).toContainText("The link was cut off");
@@ -64,7 +64,7 @@ test.describe("signing in", () => {
     await expect(alert).toContainText("<img src=x onerror=alert(1)>");
   });
 
-  test("Google and Microsoft are announced, not offered", async ({ page }) => {
+  test("Google and Microsoft are announced as coming soon", async ({ page }) => {
     await page.goto("/login");
     await expect(page.getByText("Third-party login coming soon")).toBeVisible();
     await expect(page.getByText("Please sign in with email and password.")).toBeVisible();
@@ -77,7 +77,7 @@ test.describe("signing in", () => {
     }
   });
 
-  test("what was sent before is looked for once per sign-in, not at every load", async ({ page, people }) => {
+  test("earlier guest requests are looked up once per sign-in, not on every load", async ({ page, people }) => {
     const asked: string[] = [];
     page.on("request", (call) => {
       if (call.url().endsWith("/rpc/claim_guest_requests")) asked.push(new URL(page.url()).pathname);
@@ -99,7 +99,7 @@ test.describe("signing in", () => {
     await expect.poll(() => asked.length).toBe(2);
   });
 
-  test("logging out says so and leads to login", async ({ page, people }) => {
+  test("logging out shows a message and leads to login", async ({ page, people }) => {
     await people.signInByPage(page, await people.create("requester", "Marie Désir"));
     await expect(page).toHaveURL("/select-nonprofit");
     await page.getByRole("button", { name: "Account of Marie Désir" }).click();
@@ -112,7 +112,7 @@ test.describe("signing in", () => {
 });
 
 test.describe("signing up", () => {
-  test("says at each field what is missing and keeps what was typed", async ({ page, accessible }) => {
+  test("shows what is missing at each field and keeps the values", async ({ page, accessible }) => {
     const address = newAddress();
     await page.goto("/signup");
     await button(page, /Requester/).click();
@@ -136,7 +136,7 @@ test.describe("signing up", () => {
     await expect(heading(page, "Create your account")).toBeVisible();
   });
 
-  test("a taken address is refused and nothing typed is lost", async ({ page, people }) => {
+  test("rejects a taken email and keeps the values", async ({ page, people }) => {
     const account = await people.create("requester");
     await page.goto("/signup?role=requester");
     await fillSignup(page, account.email);
@@ -163,7 +163,7 @@ test.describe("signing up", () => {
       body: "You can now complete your nonprofit registration.",
     },
   ]) {
-    test(`${role} signs up and goes on at ${lands}`, async ({ page }) => {
+    test(`${role} signs up and lands on ${lands}`, async ({ page }) => {
       const wasSaid = await watchToasts(page);
       await page.goto("/signup");
       await button(page, name).click();
@@ -174,7 +174,7 @@ test.describe("signing up", () => {
     });
   }
 
-  test("the nonprofit page signs up and leads to onboarding", async ({ page }) => {
+  test("signs up on the nonprofit page and continues with onboarding", async ({ page }) => {
     const wasSaid = await watchToasts(page);
     await page.goto("/nonprofit-signup");
     await fillSignup(page, newAddress());
@@ -184,7 +184,7 @@ test.describe("signing up", () => {
   });
 });
 
-test("a forgotten password is replaced through the mail, and the link works once", async ({
+test("a forgotten password is reset by a mailed link that works once", async ({
   page,
   people,
   request,
@@ -234,7 +234,7 @@ test("a forgotten password is replaced through the mail, and the link works once
   await expect(page).toHaveURL(/\/forgot-password\?next=/);
 });
 
-test("an unknown address hears the same as a known one", async ({ page }) => {
+test("an unknown email gets the same answer as a known one", async ({ page }) => {
   await page.goto("/forgot-password");
   await email(page).fill(newAddress());
   await button(page, "Send reset link").click();
@@ -246,8 +246,8 @@ test("an unknown address hears the same as a known one", async ({ page }) => {
   await expect(heading(page, "Reset your password")).toBeVisible();
 });
 
-test.describe("one's own account", () => {
-  test("the profile is saved and is there after a reload", async ({ page, people, accessible }) => {
+test.describe("the user's account", () => {
+  test("saves the profile across a reload", async ({ page, people, accessible }) => {
     await people.signIn(page, await people.create("requester", "Marie Désir"));
     await page.goto("/profile-settings");
     await expect(page.getByLabel("First name")).toHaveValue("Marie");
@@ -278,7 +278,7 @@ test.describe("one's own account", () => {
     await expect(page.getByLabel("ID number")).toHaveValue("PP-203 118");
   });
 
-  test("the password changes with the current one only", async ({ page, people, browser }) => {
+  test("needs the current password to change it", async ({ page, people, browser }) => {
     const account = await people.create("requester");
     await people.signIn(page, account);
     await page.goto("/profile-settings?tab=password");
@@ -309,7 +309,7 @@ test.describe("one's own account", () => {
     await context.close();
   });
 
-  test("another person's request is not found", async ({ page, people, request, accessible }) => {
+  test("another user's request is not found", async ({ page, people, request, accessible }) => {
     const foreign = await ask(request, people, [{ id: "np-001", name: "Harbor Relief Fund" }]);
     const account = await people.create("requester");
     await selected(account, request);
@@ -326,7 +326,7 @@ test.describe("one's own account", () => {
   });
 });
 
-test.describe("a session that ends", () => {
+test.describe("an ended session", () => {
   /** Changes the session stored by supabase-js while no page of the app is open. */
   const tamper = async (page: Page, change: object) => {
     await page.goto("/app-config.json");
@@ -342,7 +342,7 @@ test.describe("a session that ends", () => {
     ["expired", { expires_at: 1, refresh_token: "gone" }],
     ["forged", { access_token: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSIsImV4cCI6NDEwMjQ0NDgwMH0.forged" }],
   ] as const) {
-    test(`${kind}: login says why and leads back to where one was`, async ({ page, people, request }) => {
+    test(`${kind}: login gives the reason and leads back`, async ({ page, people, request }) => {
       const account = await people.create("requester");
       await selected(account, request);
       await people.signIn(page, account);
@@ -361,11 +361,11 @@ test.describe("a session that ends", () => {
   }
 });
 
-test.describe("a server that does not answer", () => {
+test.describe("an unreachable server", () => {
   const cut = (page: Page) => page.route("**/rest/v1/**", (route) => route.abort("connectionfailed"));
   const failed = (page: Page) => page.getByRole("main").getByRole("alert");
 
-  test("a public page says so, and 'Try again' brings it", async ({ page, accessible }) => {
+  test("a public page shows the error and 'Try again' loads it", async ({ page, accessible }) => {
     await cut(page);
     await page.goto("/nonprofit/np-001");
     await expect(failed(page)).toContainText("We could not load this nonprofit", { timeout: 90_000 });
@@ -375,7 +375,11 @@ test.describe("a server that does not answer", () => {
     await expect(heading(page, "Harbor Relief Fund")).toBeVisible();
   });
 
-  test("a working page says so, and 'Try again' brings it with the session", async ({ page, people, request }) => {
+  test("a signed-in page shows the error and 'Try again' loads it with the session", async ({
+    page,
+    people,
+    request,
+  }) => {
     const account = await people.create("requester");
     await selected(account, request);
     await people.signIn(page, account);
@@ -389,7 +393,7 @@ test.describe("a server that does not answer", () => {
     await expect(page).toHaveURL("/my-requests");
   });
 
-  test("what was typed into a form stays", async ({ page, people }) => {
+  test("keeps what was typed into a form", async ({ page, people }) => {
     const account = await people.create("requester");
     await page.route("**/auth/v1/**", (route) => route.abort("connectionfailed"));
     await page.goto("/login");
@@ -404,11 +408,7 @@ test.describe("a server that does not answer", () => {
   });
 });
 
-test("a browser shows the picture of a second factor as supabase-js hands it over", async ({
-  page,
-  people,
-  request,
-}) => {
+test("a browser shows the second factor's QR code as supabase-js returns it", async ({ page, people, request }) => {
   const account = await people.create("requester");
   const response = await request.post("/auth/v1/factors", {
     headers: { apikey: await apiKey(request), authorization: `Bearer ${account.accessToken}` },

@@ -34,7 +34,7 @@ function offsetsOf(page: Page): number[] {
   return offsets;
 }
 
-test("a guest asks for help with a paper: what was written stays, the file goes on where it broke off, one request arrives", async ({
+test("a guest's answers survive a bad connection, the upload resumes and one request arrives", async ({
   page,
   line,
   request,
@@ -100,7 +100,7 @@ test("a guest asks for help with a paper: what was written stays, the file goes 
   expect(documents).toMatchObject([{ name: LETTER.name, size_bytes: LETTER.buffer.length }]);
 });
 
-test("on a second phone the paper that was asked for arrives once, though the line goes in its middle and after it", async ({
+test("a requested document arrives once from a second phone although the connection breaks", async ({
   page,
   line,
   request,
@@ -150,7 +150,7 @@ test("on a second phone the paper that was asked for arrives once, though the li
   expect(kept.needs_more_proof).toBe(false);
 });
 
-test("a decision whose answer is lost is made once", async ({ page, line, request, people, serverUrl }) => {
+test("a decision whose response is lost is made once", async ({ page, line, request, people, serverUrl }) => {
   const { organization, admin } = await found(request, people);
   const person = await people.create("requester", "Marie Désir");
   const sent = await submitAs(request, person, [organization]);

@@ -22,7 +22,7 @@ async function leads(within: Locator, links: readonly (readonly [name: string, t
   }
 }
 
-test("the header: logo, five places (in the menu on small screens), three themes with System first chosen, Login", async ({
+test("the header: logo, five links (in the menu on small screens), three themes with System as default, Login", async ({
   page,
 }) => {
   await open(page, "/faq");
@@ -96,7 +96,7 @@ test("the footer: two columns of links, the contact, social links, the year, thr
   ]);
 });
 
-test("home: the two ways in, the figures that never move, three cards, the call, three stories", async ({ page }) => {
+test("home: two entry links, fixed figures, three cards, a call to action, three stories", async ({ page }) => {
   await open(page, "/");
   await leads(main(page), [
     ["Submit Aid Request", "/request-submission"],
@@ -113,7 +113,7 @@ test("home: the two ways in, the figures that never move, three cards, the call,
   await expect(page.getByRole("region", { name: "Success stories" }).locator("blockquote")).toHaveCount(3);
 });
 
-test("login: its order, and where its links lead", async ({ page }) => {
+test("login: order of its elements and targets of its links", async ({ page }) => {
   await open(page, "/login");
   await expect(page.getByRole("heading", { level: 1, name: "Welcome Back" })).toBeVisible();
   await expect(main(page).locator("section").first()).toHaveText(
@@ -143,7 +143,7 @@ test("signup: the role first, then the form with Back to the roles", async ({ pa
   }
 });
 
-test("nonprofit signup: two buttons to come, OR, four fields, terms, privacy, login", async ({ page }) => {
+test("nonprofit signup: two disabled buttons, OR, four fields, terms, privacy, login", async ({ page }) => {
   await open(page, "/nonprofit-signup");
   for (const name of ["Sign up with Google", "Sign up with Microsoft"])
     await expect(main(page).getByRole("button", { name })).toHaveAttribute("aria-disabled", "true");
@@ -186,7 +186,7 @@ test("about: mission, story, and a team that is still empty", async ({ page }) =
     await expect(main(page)).toContainText(kind);
 });
 
-test("how it works: three steps, three sections for nonprofits, questions, two ways on", async ({ page }) => {
+test("how it works: three steps, three sections for nonprofits, questions, two links", async ({ page }) => {
   await open(page, "/how-it-works");
   await expect(page.getByRole("region", { name: "For Aid Seekers" }).getByRole("heading", { level: 3 })).toHaveText([
     "Submit a request",
@@ -244,7 +244,7 @@ test("the blog: each post with title, excerpt, date, category and picture", asyn
   }
 });
 
-test("features: nine, a card for either side, the way to the prices", async ({ page }) => {
+test("features: nine features, a card for each side, a link to pricing", async ({ page }) => {
   await open(page, "/features");
   await expect(main(page).locator("dt")).toHaveText([
     "Multilingual support",
@@ -280,7 +280,7 @@ test("partners: five, each with place, services and website, and how to become o
   await expect(main(page).getByRole("heading", { name: "Become a Partner" })).toBeVisible();
 });
 
-test("pricing: three plans with their prices and what each holds", async ({ page }) => {
+test("pricing: three plans with prices and features", async ({ page }) => {
   await open(page, "/pricing");
   const plans: [string, RegExp, string[], string[]][] = [
     [
@@ -314,7 +314,7 @@ test("pricing: three plans with their prices and what each holds", async ({ page
   await expect(page.getByRole("dialog", { name: "Make a Donation" })).toBeVisible();
 });
 
-test("the resource library: three shelves to come whose buttons do nothing, what is there, the contact", async ({
+test("the resource library: three coming-soon sections with inactive buttons, the available one, the contact", async ({
   page,
 }) => {
   await open(page, "/resource-library");

@@ -32,7 +32,7 @@ async function toYourInformation(page: Page) {
   await expect(heading(page, "Your information")).toBeVisible();
 }
 
-test("a session that ends in the middle of the wizard costs one sign-in and no word", async ({
+test("a session that ends in the middle of the wizard costs one sign-in and no answers", async ({
   page,
   people,
   request,
@@ -72,7 +72,7 @@ test("a session that ends in the middle of the wizard costs one sign-in and no w
   await expect(page.getByTestId("request-number")).toHaveText(/^REQ-\d{3,}$/);
 });
 
-test("a guest's answers come along when they sign in on the way", async ({ page, people, request }) => {
+test("a guest's answers are kept after signing in midway", async ({ page, people, request }) => {
   const account = await people.create("requester", "Gus Guest");
   await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: HARBOR.id });
   await toYourInformation(page);
@@ -90,7 +90,7 @@ test("a guest's answers come along when they sign in on the way", async ({ page,
   await expect(page.getByRole("heading", { name: "Food Assistance" })).toBeVisible();
 });
 
-test("an account whose address nobody proved finds the way to what it sent before", async ({
+test("an account with an unverified email is led to its earlier requests", async ({
   page,
   people,
   request,
@@ -120,7 +120,7 @@ test("an account whose address nobody proved finds the way to what it sent befor
   await expect(page.getByText("Did you ask for help before you had this account?")).toHaveCount(0);
 });
 
-test("'Not now' keeps the question away", async ({ page, people, request }) => {
+test("'Not now' dismisses the question", async ({ page, people, request }) => {
   const account = await people.create("requester");
   await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: HARBOR.id });
   await people.signIn(page, account);
@@ -132,12 +132,7 @@ test("'Not now' keeps the question away", async ({ page, people, request }) => {
   await expect(question).toHaveCount(0);
 });
 
-test("an invitation is accepted by the one it was sent to, and by nobody else", async ({
-  page,
-  people,
-  request,
-  accessible,
-}) => {
+test("an invitation is accepted only by the invited user", async ({ page, people, request, accessible }) => {
   const { organization, admin } = await found(request, people);
   await prove(request, admin);
   const colleague = await people.create("nonprofit", "Ruth Okonkwo");
@@ -173,7 +168,7 @@ test("an invitation is accepted by the one it was sent to, and by nobody else", 
   await expect(heading(page, "You are on the team")).toBeVisible();
 });
 
-test("the link at the end of a letter ends the letters", async ({ page, people, request, accessible }) => {
+test("the link in a newsletter unsubscribes", async ({ page, people, request, accessible }) => {
   const { organization, admin } = await found(request, people);
   await prove(request, admin);
   const giver = `giver-${randomUUID()}@test.example`;
@@ -208,7 +203,7 @@ test("the link at the end of a letter ends the letters", async ({ page, people, 
   expect(active).toBe(0);
 });
 
-test("offline, a page says so, keeps what was typed, and 'Try again' goes on", async ({
+test("offline, a page shows an error, keeps the values and continues with 'Try again'", async ({
   page,
   context,
   people,
@@ -231,7 +226,7 @@ test("offline, a page says so, keeps what was typed, and 'Try again' goes on", a
   await expect(page.getByRole("heading", { level: 2, name: sent.number })).toBeVisible();
 });
 
-test.describe("where addresses are confirmed by mail", () => {
+test.describe("with confirmation by mail", () => {
   let server: OwnServer;
   test.beforeAll(async () => {
     test.setTimeout(400_000);
@@ -239,7 +234,7 @@ test.describe("where addresses are confirmed by mail", () => {
   });
   test.afterAll(() => server?.stop());
 
-  test("signing up asks to check the email, which comes again on demand and signs in, once", async ({
+  test("signing up asks to check the email, which can be resent and signs in once", async ({
     page,
     browser,
     request,
@@ -284,7 +279,7 @@ test.describe("where addresses are confirmed by mail", () => {
     await elsewhere.close();
   });
 
-  test("the link of a request leads to it through sign-up, confirmation and the choice of a nonprofit", async ({
+  test("a link to a request survives sign-up, confirmation and the choice of a nonprofit", async ({
     page,
     playwright,
     accessible,

@@ -104,7 +104,7 @@ test("a donor pledges, sees what the money did, reads and answers a message", as
   await context.close();
 });
 
-test("a message opened by the link of its mail or notification is read", async ({ page, request, people }) => {
+test("opening a message from its mail or notification marks it as read", async ({ page, request, people }) => {
   const { organization, admin } = await found(request, people);
   const donor = await createDonor(request, people);
   await rpc(request, admin.accessToken, "record_donation", {
@@ -145,7 +145,7 @@ test("the demo donor sees the three figures of the specification", async ({ page
   await expect(figure(page, "Nonprofits Supported")).toHaveText("3");
 });
 
-test("pages of other audiences send a donor back", async ({ page, request, people }) => {
+test("pages of other audiences redirect a donor", async ({ page, request, people }) => {
   const donor = await createDonor(request, people);
   await people.signIn(page, donor);
   for (const path of ["/nonprofit-dashboard", "/nonprofit-requests", "/requester-dashboard"]) {

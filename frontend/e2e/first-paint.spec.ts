@@ -10,9 +10,7 @@ const pages = [
   ["/request-status", "Request Status"],
 ] as const;
 
-test("a page that people arrive at is readable before the app's code has come, and is the same with it", async ({
-  page,
-}) => {
+test("a landing page is readable before the app's code has loaded and looks the same afterwards", async ({ page }) => {
   for (const [address, heading] of pages) {
     await page.route(/\/assets\/.*\.js$/, (route) => route.abort());
     await page.goto(address);
@@ -34,10 +32,7 @@ test("a page that people arrive at is readable before the app's code has come, a
   }
 });
 
-test("they stand in the reader's language: the browser's, the address', or the one chosen here before", async ({
-  browser,
-  baseURL,
-}) => {
+test("landing pages use the language of the URL, the earlier choice or the browser", async ({ browser, baseURL }) => {
   const scripts = /\/assets\/.*\.js$/;
   for (const [locale, address, heading, chosen] of [
     ["fr-CA", "/request-submission", "Choisissez le type d’aide", "fr"],
@@ -70,7 +65,7 @@ test("they stand in the reader's language: the browser's, the address', or the o
   }
 });
 
-test("it waits for the app where the page may be another one", async ({ page }) => {
+test("the first paint waits for the app where the page may differ", async ({ page }) => {
   await page.route(/\/assets\/.*\.js$/, (route) => route.abort());
   const standing = page.locator(".before-app").filter({ visible: true });
   for (const address of ["/about-us", "/login?error=access_denied", "/submit-request?form=single", "/my-requests"]) {
@@ -85,7 +80,9 @@ test("it waits for the app where the page may be another one", async ({ page }) 
   await expect(standing).toHaveCount(0);
 });
 
-test("whoever is watched leaves the request pages at once, and does not come back by going back", async ({ page }) => {
+test("leaving the request pages by 'Exit this page' is immediate and the back button does not return", async ({
+  page,
+}) => {
   await page.route("https://www.weather.gov/", (route) =>
     route.fulfill({ contentType: "text/html", body: "<h1>Weather</h1>" }),
   );
@@ -111,7 +108,7 @@ test("whoever is watched leaves the request pages at once, and does not come bac
   }
 });
 
-test("the first question of the request form waits for nothing but its own files, and its answer for the rest", async ({
+test("the first question of the request form needs only its own files, and the next step loads the rest", async ({
   page,
 }) => {
   // of the rest of the form, of supabase-js, of Radix, and of the web font

@@ -121,7 +121,7 @@ async function opens(
 }
 
 for (const [visitor, credentials] of Object.entries(VISITORS)) {
-  test(`${visitor}: protected addresses stay or lead where they should`, async ({ page, people, request }) => {
+  test(`${visitor}: protected routes open or redirect as specified`, async ({ page, people, request }) => {
     if (credentials) {
       await people.signIn(page, await credentials({ people, request }));
       await expect(page).toHaveURL(HOME[visitor]?.to ?? "");
@@ -133,7 +133,7 @@ for (const [visitor, credentials] of Object.entries(VISITORS)) {
   });
 }
 
-test("an account without a role is told so, signed out and led to login", async ({ page, people }) => {
+test("an account without a role sees a message, is signed out and led to login", async ({ page, people }) => {
   await people.signIn(page, await people.create("requester"));
   await expect(page).toHaveURL("/select-nonprofit");
   // such an account cannot exist, so the answer is changed on its way

@@ -6,11 +6,7 @@ import { answersOf } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 import { holds, startsWith, wordsOf } from "./fixtures/words";
 
-test("a language asked for by the address is kept, read by all pages and spoken by mails", async ({
-  page,
-  request,
-  accessible,
-}) => {
+test("a language chosen by URL is kept, used by all pages and by mails", async ({ page, request, accessible }) => {
   await page.goto("/login?lang=fr");
   await expect(page.getByRole("heading", { level: 1, name: "Bon retour" })).toBeVisible();
   await expect(page.locator("html")).toHaveAttribute("lang", "fr");
@@ -36,12 +32,7 @@ test("a language asked for by the address is kept, read by all pages and spoken 
   await expect(page.getByText(startsWith(say("shell.translationNote").split(".")[0] ?? ""))).toHaveCount(0);
 });
 
-test("a person's language is chosen once: the next device and the notifications speak it", async ({
-  page,
-  browser,
-  people,
-  request,
-}) => {
+test("a user's language applies to other devices and notifications", async ({ page, browser, people, request }) => {
   const marie = await people.create("requester", "Marie Désir");
   await people.signIn(page, marie);
   await expect(page.getByRole("heading", { level: 1, name: "Select a Nonprofit" })).toBeVisible();

@@ -36,7 +36,7 @@ function followed(page: Page): Promise<void> {
   });
 }
 
-test("the person sees a decision as it is made, on the request, in the list and at the bell", async ({
+test("a requester sees a decision live on the request, in the list and at the bell", async ({
   page,
   context,
   people,
@@ -72,12 +72,7 @@ test("the person sees a decision as it is made, on the request, in the list and 
   await expect(list.locator("main .badge").getByText("Approved")).toBeVisible();
 });
 
-test("staff see requests come and a colleague's decision, without touching the page", async ({
-  page,
-  people,
-  request,
-  accessible,
-}) => {
+test("staff see new requests and a colleague's decision live", async ({ page, people, request, accessible }) => {
   const { organization, admin } = await found(request, people);
   const manager = await join(request, people, admin, organization, "manager");
   const first = await ask(request, people, [organization]);
@@ -107,7 +102,7 @@ test("staff see requests come and a colleague's decision, without touching the p
   await accessible(page);
 });
 
-test("a donor's answer reaches the inbox that is open", async ({ page, context, people, request }) => {
+test("a donor's reply appears in the open inbox", async ({ page, context, people, request }) => {
   await people.signIn(page, { email: "admin@demo.aidbridge.test", password: DEMO_PASSWORD });
   await page.goto("/nonprofit-donor-communication?tab=inbox");
   const inbox = page.getByRole("tabpanel");
@@ -137,7 +132,7 @@ test("a donor's answer reaches the inbox that is open", async ({ page, context, 
   await context.close();
 });
 
-test("without the socket the page says so and asks by itself; when it stands again, what was missed is read", async ({
+test("without the socket the page says so and polls; after reconnecting it loads what was missed", async ({
   page,
   people,
   request,

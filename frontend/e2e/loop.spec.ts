@@ -32,7 +32,9 @@ async function mailsTo(address: string): Promise<string[]> {
   return ((await answer.json()) as { subject: string }[]).map((mail) => mail.subject);
 }
 
-test("a person asks, the power fails, a manager approves, the person sees it and gets a mail", async ({ browser }) => {
+test("a request survives a server crash, is approved, and its requester sees it and gets a mail", async ({
+  browser,
+}) => {
   const email = `loop-${randomUUID()}@test.example`;
   const password = "Harbor-light-7";
   const person = await browser.newContext();

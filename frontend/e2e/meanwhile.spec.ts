@@ -13,7 +13,7 @@ async function removeFromTeam(request: APIRequestContext, admin: Account, member
   expect(response.ok(), await response.text()).toBe(true);
 }
 
-test("a member who is removed while deciding is told so, keeps the words, and has no way in afterwards", async ({
+test("a member removed while deciding sees a message, keeps the text and has no access afterwards", async ({
   page,
   request,
   people,

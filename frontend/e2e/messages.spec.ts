@@ -27,7 +27,7 @@ const fails = (page: Page, method: string, address: string, fault: (route: Route
   page.route(address, (route) => (route.request().method() === method ? fault(route) : route.fallback()));
 
 test.describe("signing in and up", () => {
-  test("a login that fails for a reason without words of its own", async ({ page, people }) => {
+  test("a login that fails for an unknown reason", async ({ page, people }) => {
     const account = await people.create("requester");
     const wasSaid = await watchToasts(page);
     await fails(page, "POST", "**/auth/v1/token?*", authFault);
@@ -46,7 +46,7 @@ test.describe("signing in and up", () => {
     await wasSaid("Logged in successfully");
   });
 
-  test("a sign-up that fails for a reason without words of its own", async ({ page }) => {
+  test("a sign-up that fails for an unknown reason", async ({ page }) => {
     await fails(page, "POST", "**/auth/v1/signup*", authFault);
     await page.goto("/signup?role=requester");
     await page.getByLabel("Full name").fill("Marie Désir");
@@ -79,7 +79,7 @@ test.describe("signing in and up", () => {
     }
   });
 
-  test("an address that asks for an unknown role", async ({ page }) => {
+  test("a URL with an unknown role", async ({ page }) => {
     await page.goto("/signup?role=emperor");
     await said(page, "Error", "Please select a role before signing up.");
     await expect(page.getByRole("heading", { level: 1, name: "Create your account" })).toBeVisible();
@@ -98,7 +98,7 @@ test.describe("signing in and up", () => {
     });
   }
 
-  test("a reset mail that cannot be sent is answered like one that was", async ({ page }) => {
+  test("a reset mail that cannot be sent gets the same answer as one that was sent", async ({ page }) => {
     await fails(page, "POST", "**/auth/v1/recover*", authFault);
     await page.goto("/forgot-password");
     await main(page).getByLabel("Email").fill("marie@test.example");
@@ -160,7 +160,7 @@ test.describe("roles", () => {
     await expect(page).toHaveURL("/");
   });
 
-  test("a role that is not chosen, and one that cannot be kept", async ({ page, people, request }) => {
+  test("a role that is not chosen, and one that cannot be saved", async ({ page, people, request }) => {
     const account = await people.create("nonprofit");
     const row = { user_id: account.id, role: "nonprofit", nonprofit_role: null };
     await write(request, account, "user_roles", row, { merge: true });
@@ -241,7 +241,7 @@ test.describe("requests", () => {
     await said(page, "Failed to load drafts", "Please try again later");
   });
 
-  test("a request whose nonprofits are all gone", async ({ page, people, request }) => {
+  test("a request whose nonprofits no longer exist", async ({ page, people, request }) => {
     const sent = await ask(request, people, [{ id: "np-001", name: "Harbor Relief Fund" }]);
     await rpc(request, sent.person.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
     await people.signIn(page, sent.person);
@@ -263,7 +263,7 @@ test.describe("empty lists", () => {
     await expect(page.getByRole("heading", { name: "No notifications" })).toBeVisible();
   });
 
-  test("no categories of an organization", async ({ page, people, request }) => {
+  test("an organization without categories", async ({ page, people, request }) => {
     const admin = await people.create("nonprofit");
     const organization = await rpc<{ id: string }>(request, admin.accessToken, "create_organization", {
       input: {
@@ -307,7 +307,7 @@ test.describe("the profile", () => {
     await complains("Passwords don't match");
   });
 
-  test("a photo that arrives, and one that does not", async ({ page, people }) => {
+  test("a photo upload that succeeds, and one that fails", async ({ page, people }) => {
     await people.signIn(page, await people.create("requester"));
     await page.goto("/profile-settings");
     const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";

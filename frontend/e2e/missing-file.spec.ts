@@ -1,7 +1,7 @@
 /** A screen's file that is gone: a new version went live while the page was open, or the connection dropped. */
 import { expect, test } from "./fixtures/test";
 
-test("a page whose file is missing loads itself anew, once, and then says so", async ({ page }) => {
+test("a page with a missing file reloads once and then shows an error", async ({ page }) => {
   // all files of the old version that are not loaded yet
   await page.goto("/");
   let asked = 0;

@@ -4,7 +4,7 @@ import { ask, found } from "./fixtures/staff";
 import { figure, toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test("one allocation, donation, decision and payout move each figure", async ({
+test("one allocation, donation, decision and payout update every figure", async ({
   page,
   request,
   people,

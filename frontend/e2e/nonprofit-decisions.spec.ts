@@ -6,7 +6,7 @@ import { expect, test } from "./fixtures/test";
 import { watchToasts } from "./fixtures/toasts";
 
 test.describe("deciding on a request", () => {
-  test("a manager approves: list, figures, the person's mail and the other nonprofit follow", async ({
+  test("a manager approves: list, figures, the requester's mail and the other nonprofit are updated", async ({
     page,
     request,
     people,
@@ -63,7 +63,7 @@ test.describe("deciding on a request", () => {
     }).then((answered) => expect(answered).toMatchObject({ visible: false }));
   });
 
-  test("denying needs a reason from the list and words for the person", async ({
+  test("denying needs a reason from the list and a message to the requester", async ({
     page,
     request,
     people,
@@ -87,7 +87,12 @@ test.describe("deciding on a request", () => {
     expect((await mailTo(request, sent.person.email, /declined/)).text).toContain("Our fund is empty until January.");
   });
 
-  test("asking for more keeps the request pending; the answer shows", async ({ page, request, people, accessible }) => {
+  test("asking for more information keeps the request pending and shows the answer", async ({
+    page,
+    request,
+    people,
+    accessible,
+  }) => {
     const { sent } = await opened(page, request, people);
     await answer(page, "Request More Information");
     const dialog = page.getByRole("dialog");
@@ -113,7 +118,7 @@ test.describe("deciding on a request", () => {
     await accessible(page);
   });
 
-  test("complete requests are decided from the keyboard, four presses each on one screen, until none waits", async ({
+  test("complete requests are decided by keyboard on one screen, four presses each, until none is left", async ({
     page,
     request,
     people,
@@ -162,7 +167,7 @@ test.describe("deciding on a request", () => {
     expect(presses / sent.length).toBeLessThanOrEqual(4);
   });
 
-  test("a colleague was faster: the page says so and shows the new state", async ({ page, request, people }) => {
+  test("after a colleague's decision the page shows a message and the new state", async ({ page, request, people }) => {
     const { organization, admin, sent } = await opened(page, request, people, "manager");
     await answer(page, "Request More Information");
     await page.getByLabel("What do you need?").fill("A letter, please.");
@@ -179,7 +184,7 @@ test.describe("deciding on a request", () => {
     await expect(page.getByText("Outside our area.")).toBeVisible();
   });
 
-  test("a request that is taken back says so, whether one had opened it or not", async ({ page, request, people }) => {
+  test("a withdrawn request says so, whether it was open or not", async ({ page, request, people }) => {
     const { organization, sent } = await opened(page, request, people);
     await expect(page.getByText("We need food until my new job starts.")).toBeVisible();
     await answer(page, "Request More Information");
@@ -235,7 +240,7 @@ test.describe("deciding on a request", () => {
     await context.close();
   });
 
-  test("one's own request is a colleague's to decide", async ({ page, request, people, accessible }) => {
+  test("staff cannot decide their own request", async ({ page, request, people, accessible }) => {
     const { organization, admin } = await found(request, people);
     const sent = await submitAs(request, admin, [organization]);
     await people.signIn(page, admin);
@@ -245,7 +250,7 @@ test.describe("deciding on a request", () => {
     await accessible(page);
   });
 
-  test("an unknown request sends back to the list", async ({ page, request, people }) => {
+  test("an unknown request redirects to the list", async ({ page, request, people }) => {
     const { admin } = await found(request, people);
     await people.signIn(page, admin);
     const wasSaid = await watchToasts(page);

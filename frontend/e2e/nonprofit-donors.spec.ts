@@ -4,7 +4,7 @@ import { found, prove } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test("writing to donors: rules at the fields, kept while away, then under Sent", async ({
+test("writing to donors: field errors, a kept draft, then listed under Sent", async ({
   page,
   request,
   people,

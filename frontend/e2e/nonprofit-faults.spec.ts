@@ -3,7 +3,7 @@ import { found } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test("when the server fails, the page says what failed and keeps what was typed", async ({ page, request, people }) => {
+test("when the server fails, the page shows what failed and keeps the values", async ({ page, request, people }) => {
   const { admin } = await found(request, people);
   const newcomer = await people.create("nonprofit");
   const broken = (path: string, method: string) =>

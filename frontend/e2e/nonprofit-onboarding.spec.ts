@@ -3,11 +3,7 @@ import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
 test.describe("founding an organization", () => {
-  test("asks for everything at once, keeps what was typed, and opens the dashboard", async ({
-    page,
-    people,
-    accessible,
-  }) => {
+  test("shows all errors at once, keeps the values and opens the dashboard", async ({ page, people, accessible }) => {
     const founder = await people.create("nonprofit", "Amélie Haïtien");
     await people.signIn(page, founder);
     await page.goto("/nonprofit-dashboard");

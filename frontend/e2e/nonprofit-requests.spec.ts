@@ -4,7 +4,7 @@ import { ask, found } from "./fixtures/staff";
 import { isPhone } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test("the list: tabs, search and order live in the address; empty states; CSV", async ({
+test("the list: tabs, search and order in the URL; empty states; CSV", async ({
   page,
   request,
   people,

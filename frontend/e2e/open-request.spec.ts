@@ -29,7 +29,7 @@ async function typeCode(page: Page, code: string) {
   await expect(page.getByRole("heading", { level: 1, name: "Food Assistance" })).toBeVisible();
 }
 
-test("a guest opens a request with a mailed code, answers with a paper, and withdraws on a second device by a texted one", async ({
+test("a guest opens a request with a mailed code, answers with a document and withdraws on a second device with a texted code", async ({
   page,
   browser,
   request,

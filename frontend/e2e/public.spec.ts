@@ -67,7 +67,7 @@ for (const { path, h1, title, lands } of ROUTES) {
   });
 }
 
-test("an unknown address offers two ways home", async ({ page }) => {
+test("an unknown URL offers two links home", async ({ page }) => {
   for (const name of ["Return to Home", "Go Back"]) {
     await page.goto("/no/such/page");
     await expect(page.getByText("The page you're looking for doesn't exist or has been moved.")).toBeVisible();
@@ -76,7 +76,7 @@ test("an unknown address offers two ways home", async ({ page }) => {
   }
 });
 
-test("the FAQ has nine questions, of which one is open at a time", async ({ page }) => {
+test("the FAQ has nine questions and opens one at a time", async ({ page }) => {
   await page.goto("/faq");
   const questions = page.locator(".acc").getByRole("button");
   await expect(questions).toHaveCount(9);

@@ -14,11 +14,7 @@ import {
   toast,
 } from "./fixtures/wizard";
 
-test("a guest asks for help, loses nothing on the way, and can look the request up", async ({
-  page,
-  request,
-  accessible,
-}) => {
+test("a guest asks for help, loses no answers and can look the request up", async ({ page, request, accessible }) => {
   const email = `guest-${randomUUID()}@test.example`;
   await page.goto("/request-submission");
   await expect(heading(page, "Choose type of assistance")).toBeVisible();
@@ -122,7 +118,7 @@ test("a guest asks for help, loses nothing on the way, and can look the request 
   await expect(page.locator(".result").getByText("Pending")).toBeVisible();
 });
 
-test("nonprofits that help with it come first, then those that help where the person is", async ({
+test("nonprofits that help with the category come first, then those in the requester's area", async ({
   page,
   accessible,
 }) => {
@@ -141,7 +137,7 @@ test("nonprofits that help with it come first, then those that help where the pe
   expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain("Lewiston");
 });
 
-test("the whole wizard works from the keyboard alone", async ({ page }) => {
+test("the whole wizard works from the keyboard", async ({ page }) => {
   await page.goto("/submit-request");
   await button(page, /^Rent Support/).focus();
   await page.keyboard.press("Enter");
@@ -204,7 +200,7 @@ test("the whole wizard works from the keyboard alone", async ({ page }) => {
   await expect(heading(page, "Request submitted successfully")).toBeVisible();
 });
 
-test("a guest who proves the address keeps the request with the account", async ({
+test("a guest who verifies the email keeps the request in the account", async ({
   page,
   people,
   request,
@@ -248,7 +244,7 @@ test("a guest who proves the address keeps the request with the account", async 
   expect(mine.recent.map((line) => line.request_number)).toContain(number);
 });
 
-test("the single page sends the same request, and the wizard's answers come along", async ({ page, accessible }) => {
+test("the single page sends the same request and takes over the wizard's answers", async ({ page, accessible }) => {
   const email = `single-${randomUUID()}@test.example`;
   await page.goto("/submit-request");
   await button(page, /^Food Assistance/).click();
@@ -292,10 +288,7 @@ test("on the single page a guest may begin with the name, and a reload does not 
   await expect(page.getByLabel("City")).toHaveValue("Portland");
 });
 
-test("the single page knows who is signed in, however late the last request's answers come", async ({
-  page,
-  people,
-}) => {
+test("the single page fills in the signed-in user even if the last request loads late", async ({ page, people }) => {
   const account = await people.create("requester", "Marie Désir");
   await people.signIn(page, account);
   // never answered
@@ -314,7 +307,7 @@ test("the single page knows who is signed in, however late the last request's an
   await expect(heading(page, "Request submitted successfully")).toBeVisible();
 });
 
-test("on somebody else's phone a guest's answers are the tab's alone", async ({ page, context, accessible }) => {
+test("on a shared phone a guest's answers stay in the tab", async ({ page, context, accessible }) => {
   await page.goto("/submit-request");
   await button(page, /^Food Assistance/).click();
   await expect(heading(page, "Choose nonprofits")).toBeVisible();
@@ -332,7 +325,7 @@ test("on somebody else's phone a guest's answers are the tab's alone", async ({ 
   await expect(next.getByText("You have a request that is not sent yet")).toHaveCount(0);
 });
 
-test("a first save whose answer gets lost is one draft, and the request that is then sent", async ({
+test("a first save whose response is lost creates one draft, which becomes the request", async ({
   page,
   people,
   request,
@@ -372,7 +365,7 @@ test("a first save whose answer gets lost is one draft, and the request that is 
   await expect(other.getByRole("heading", { level: 2, name: "1 request" })).toBeVisible();
 });
 
-test("offline and server faults lose nothing, and a repeated submit gives the same number", async ({
+test("offline and server faults lose no answers, and a repeated submit returns the same number", async ({
   page,
   context,
 }) => {

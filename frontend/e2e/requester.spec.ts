@@ -21,7 +21,7 @@ async function aRequest(request: APIRequestContext, token: string, email: string
   });
 }
 
-test("whom one chose on /select-nonprofit is chosen in the form already, and marked there", async ({
+test("the nonprofit chosen on /select-nonprofit is preselected and marked in the form", async ({
   page,
   people,
   request,
@@ -139,7 +139,7 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   expect((await download).suggestedFilename()).toBe(PDF.name);
 });
 
-test("a draft goes on where it was left, in another tab and in another browser", async ({
+test("a draft continues where it was left, in another tab and another browser", async ({
   page,
   browser,
   people,
@@ -236,7 +236,7 @@ test("a requester finds a request, withdraws it and sends it again", async ({ pa
   await expect(page.getByText("No Saved Drafts")).toBeVisible();
 });
 
-test("a requester answers what a nonprofit asks", async ({ page, people, request, accessible }) => {
+test("a requester answers a nonprofit's question", async ({ page, people, request, accessible }) => {
   const account = await people.create("requester", "Ada Answer");
   const { id, request_number: number } = await aRequest(request, account.accessToken, account.email);
   await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
@@ -286,7 +286,7 @@ test("a requester answers what a nonprofit asks", async ({ page, people, request
   await accessible(page);
 });
 
-test("a decision shows: approved with the amount, declined with the reason", async ({ page, people, request }) => {
+test("shows a decision: approved with the amount, declined with the reason", async ({ page, people, request }) => {
   const account = await people.create("requester", "Dora Decision");
   const manager = await tokenOf(request, "manager@demo.aidbridge.test");
   const approved = await aRequest(request, account.accessToken, account.email);
@@ -332,7 +332,7 @@ test("another person's request is not found", async ({ page, people, request, ac
   await page.waitForURL("**/requester-dashboard");
 });
 
-test("the public look-up answers the demo set and names nobody", async ({ page, accessible }) => {
+test("the public look-up shows the demo requests without names", async ({ page, accessible }) => {
   await page.goto("/request-status");
   await button(page, "Check status").click();
   await expect(page.getByText("Request ID is required").first()).toBeVisible();

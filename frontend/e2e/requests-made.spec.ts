@@ -118,7 +118,7 @@ test.describe("ten thousand requests", () => {
     expect(calls.length).toBeLessThanOrEqual((2 + writes) * different);
   };
 
-  test("the staff's list is cut, counted, sorted and searched on the server", async ({ page }) => {
+  test("the staff's list is paged, counted, sorted and searched on the server", async ({ page }) => {
     await signIn(page, demo("manager"));
     await page.goto(`${server.url}/nonprofit-requests`);
     await expect(page.locator("tbody tr")).toHaveCount(20);
@@ -141,7 +141,7 @@ test.describe("ten thousand requests", () => {
     await lightCalls(page, { writes: 1 });
   });
 
-  test("so are the person's own", async ({ page }) => {
+  test("the requester's list is paged, counted, sorted and searched on the server", async ({ page }) => {
     await signIn(page, demo("requester"));
     await page.goto(`${server.url}/requester-dashboard`);
     await expect(page.locator(".figures")).toContainText(/10,\d{3}/);

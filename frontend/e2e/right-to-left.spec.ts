@@ -90,7 +90,7 @@ async function looked(page: Page, path: string) {
   }
 }
 
-test("public pages are mirrored, fit and say nothing beside the catalogue", async ({ page }) => {
+test("public pages are mirrored, fit and use only catalogue text", async ({ page }) => {
   for (const path of [...PUBLIC, ...MORE]) {
     await looked(page, path);
     if (path === "/request-submission") await expect(page.getByRole("listitem").first()).toBeVisible();
@@ -112,7 +112,7 @@ const demo = readdirSync(seed)
   .join("\n");
 
 for (const [who, paths] of Object.entries({ requester: REQUESTER, manager: MANAGER, donor: DONOR })) {
-  test(`pages of the ${who} are mirrored, fit and say nothing beside the catalogue`, async ({ page, people }) => {
+  test(`pages of the ${who} are mirrored, fit and use only catalogue text`, async ({ page, people }) => {
     await people.signIn(page, { email: `${who}@demo.aidbridge.test`, password: DEMO_PASSWORD });
     await expect(page).toHaveURL(/-dashboard/);
     for (const path of paths) {

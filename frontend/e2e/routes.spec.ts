@@ -141,7 +141,7 @@ for (const [audience, routes] of Object.entries(ROUTES) as [Audience, readonly s
   });
 }
 
-test("/dashboard and any unknown address lead on", async ({ page, people }) => {
+test("/dashboard and unknown addresses redirect", async ({ page, people }) => {
   await people.signIn(page, { email: "admin@demo.aidbridge.test", password: DEMO_PASSWORD });
   await page.goto(paths.dashboard);
   await expect(page).toHaveURL(paths.nonprofitDashboard);
@@ -154,7 +154,7 @@ test("/dashboard and any unknown address lead on", async ({ page, people }) => {
   }
 });
 
-test("no address of the app is opened by nobody", () => {
+test("every route of the app is opened by a test", () => {
   const opened = new Set(
     Object.values(ROUTES)
       .flat()

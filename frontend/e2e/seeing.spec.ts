@@ -6,7 +6,7 @@ import { fillPersonal } from "./fixtures/wizard";
 
 const button = (page: Page, name: string | RegExp) => page.getByRole("main").getByRole("button", { name });
 
-test.describe("in forced colours", () => {
+test.describe("in forced colors", () => {
   test.use({ forcedColors: "active", reducedMotion: "reduce", serviceWorkers: "block" });
 
   /** Two states of one thing do not look the same. */
@@ -23,7 +23,7 @@ test.describe("in forced colours", () => {
       return borderTopStyle !== "none" && parseFloat(borderTopWidth) > 0 && borderTopColor !== backgroundColor;
     });
 
-  test("what is chosen, focused, wrong, open or under way is seen by its lines", async ({ page }) => {
+  test("borders show what is selected, focused, invalid, open or in progress", async ({ page }) => {
     await page.goto("/submit-request");
     const food = button(page, /^Food Assistance/);
     await differs("the focus", food, () => food.focus());
@@ -59,7 +59,7 @@ test.describe("in forced colours", () => {
         expect(await edge(control), `${await control.innerText()} has an edge`).toBe(true);
   });
 
-  test("so are dialogs, figures and the place in the menu of who is signed in", async ({ page, people }) => {
+  test("borders show dialogs, figures and the current menu entry", async ({ page, people }) => {
     await people.signIn(page, { email: "manager@demo.aidbridge.test", password: DEMO_PASSWORD });
     await page.goto("/nonprofit-budget");
     await expect(page.getByRole("main").getByRole("img").first()).toBeVisible();
@@ -140,7 +140,7 @@ for (const reducedMotion of ["reduce", "no-preference"] as const) {
   });
 }
 
-test("each link has a name that says which of several it is", async ({ page, people }) => {
+test("links of the same kind have distinct names", async ({ page, people }) => {
   /** Names that stand on a page twice and lead to two places. */
   const ambiguous = () =>
     page.evaluate(() => {

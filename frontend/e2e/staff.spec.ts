@@ -39,7 +39,7 @@ async function askWithPhoto(request: APIRequestContext, person: Account, organiz
   return { id: draft.id, path };
 }
 
-test("staff open a document under an address that is signed for them alone", async ({ page, request, people }) => {
+test("staff open a document by a URL signed for them", async ({ page, request, people }) => {
   const { organization, admin } = await found(request, people);
   const stranger = await found(request, people);
   const person = await people.create("requester", "Marie-Thérèse Désir");
@@ -58,7 +58,11 @@ test("staff open a document under an address that is signed for them alone", asy
   expect(unsigned.ok()).toBe(false);
 });
 
-test("a document that cannot be opened says so and leaves no empty window", async ({ page, request, people }) => {
+test("a document that cannot be opened shows an error and leaves no empty window", async ({
+  page,
+  request,
+  people,
+}) => {
   const { organization, admin } = await found(request, people);
   const person = await people.create("requester", "Marie-Thérèse Désir");
   const sent = await askWithPhoto(request, person, organization);
@@ -70,7 +74,12 @@ test("a document that cannot be opened says so and leaves no empty window", asyn
   await expect.poll(() => page.context().pages().length).toBe(1);
 });
 
-test("what another nonprofit has taken is a line without the person", async ({ page, request, people, accessible }) => {
+test("a request taken by another nonprofit is a row without the requester", async ({
+  page,
+  request,
+  people,
+  accessible,
+}) => {
   const { organization, admin } = await found(request, people);
   const other = await found(request, people);
   const sent = await ask(request, people, [organization, other.organization]);
@@ -95,7 +104,7 @@ test("what another nonprofit has taken is a line without the person", async ({ p
   await expect(page).toHaveURL(/\/nonprofit-requests$/);
 });
 
-test("the last admin closes the organization: people are told and nothing of it can be opened", async ({
+test("the last admin closes the organization: members are notified and its pages cannot be opened", async ({
   page,
   request,
   people,
@@ -135,7 +144,7 @@ test("the last admin closes the organization: people are told and nothing of it 
   expect(await listed.json()).toEqual([{ id: other.organization.id }]);
 });
 
-test.describe("a session that ends with a dialog open", () => {
+test.describe("a session that ends while a dialog is open", () => {
   /**
    * Presses a button with a session that the server no longer knows. In one step, because supabase-js checks the
    * session periodically and would leave the page first.
@@ -148,7 +157,7 @@ test.describe("a session that ends with a dialog open", () => {
       element.click();
     });
 
-  test("signing in again brings back the dialog with what was typed", async ({ page, request, people }) => {
+  test("signing in again restores the dialog with its values", async ({ page, request, people }) => {
     const { admin, sent } = await opened(page, request, people);
     await answer(page, "Deny Request");
     const dialog = page.getByRole("dialog");
@@ -172,7 +181,7 @@ test.describe("a session that ends with a dialog open", () => {
     await expect(page).toHaveURL(new RegExp(`/nonprofit-request/${sent.id}$`));
   });
 
-  test("a closed dialog keeps nothing, and an old address opens none", async ({ page, request, people }) => {
+  test("a closed dialog keeps no values, and an old URL opens none", async ({ page, request, people }) => {
     const { organization, admin, sent } = await opened(page, request, people);
     await answer(page, "Request More Information");
     await page.getByLabel("What do you need?").fill("Please send the letter.");
@@ -193,7 +202,7 @@ test.describe("a session that ends with a dialog open", () => {
   });
 });
 
-test("a payout that a colleague recorded meanwhile cannot be paid twice", async ({ page, request, people }) => {
+test("a payout recorded by a colleague meanwhile cannot be paid twice", async ({ page, request, people }) => {
   const { organization, admin } = await found(request, people);
   const manager = await join(request, people, admin, organization, "manager");
   const sent = await ask(request, people, [organization], "300");
@@ -218,7 +227,7 @@ test("a payout that a colleague recorded meanwhile cannot be paid twice", async 
   await expect(page.getByText("Used", { exact: true }).locator("..")).toContainText("$300");
 });
 
-test("one gift, one decision and one payout move each figure: dashboard, budget, donor", async ({
+test("one gift, one decision and one payout update every figure: dashboard, budget, donor", async ({
   page,
   request,
   people,
@@ -304,7 +313,7 @@ test("one gift, one decision and one payout move each figure: dashboard, budget,
   await theirs.context().close();
 });
 
-test("a message is new for each donor until that donor has read it", async ({ page, request, people, browser }) => {
+test("a message is unread for each donor until that donor has read it", async ({ page, request, people, browser }) => {
   const { organization, admin } = await found(request, people);
   const donors: Account[] = [];
   for (const name of ["Daniel Whitcombe", "Priya Raman"]) {
@@ -346,7 +355,7 @@ test("a message is new for each donor until that donor has read it", async ({ pa
   await context.close();
 });
 
-test("the list leaves the house as a file, without the person", async ({ page, request, people }) => {
+test("the list is exported as a file without names", async ({ page, request, people }) => {
   const { organization, admin } = await found(request, people);
   const sent = await ask(request, people, [organization], "900");
   await people.signIn(page, admin);

@@ -9,7 +9,7 @@ test.beforeEach(async ({ page }) => {
   await page.locator(".toast").hover();
 });
 
-test("one at a time", async ({ page }) => {
+test("shows one toast at a time", async ({ page }) => {
   await page.getByRole("button", { name: "Continue with Microsoft" }).dispatchEvent("click");
   await page.getByRole("button", { name: "Continue with Google" }).dispatchEvent("click");
   await expect(page.locator(".toast[data-state=open]")).toHaveCount(1);
@@ -20,7 +20,7 @@ test("F8 focuses the notifications region", async ({ page }) => {
   await expect(page.getByRole("region", { name: /Notifications/ }).locator("ol")).toBeFocused();
 });
 
-test("a swipe to the right past 50 px puts it away, a shorter one does not", async ({ page }) => {
+test("a swipe to the right past 50 px dismisses a toast, a shorter one does not", async ({ page }) => {
   const swipe = async (pixels: number) => {
     const box = await page.locator(".toast").boundingBox();
     if (!box) throw new Error("no toast");
@@ -37,7 +37,7 @@ test("a swipe to the right past 50 px puts it away, a shorter one does not", asy
   await expect(page.locator(".toast")).toHaveCount(0);
 });
 
-test("nothing that is told covers 'Exit this page'", async ({ page }) => {
+test("toasts never cover 'Exit this page'", async ({ page }) => {
   await page.goto("/request-submission");
   const main = page.getByRole("main");
   await main.getByRole("button", { name: /^Food Assistance/ }).click();

@@ -4,7 +4,7 @@ import { expect, test } from "./fixtures/test";
 /** The public secret key accepted by a development server. */
 const SECRET_KEY = "sb_secret_N7UND0UgjKTVK-Uodkm0Hg_xSvEMPvz";
 
-test("an uploaded script runs neither in a page of the app nor as a page of its own", async ({ page, request }) => {
+test("an uploaded script runs neither in an app page nor as its own page", async ({ page, request }) => {
   const headers = { apikey: SECRET_KEY };
   const bucket = `open-${crypto.randomUUID()}`;
   const made = await request.post("/storage/v1/bucket", { headers, data: { name: bucket, public: true } });

@@ -1,7 +1,7 @@
 /** Documents on a slow connection: a photo shrunk on the phone, and a resumed upload. */
 import { expect, test } from "./fixtures/test";
 
-test("a photo is made smaller, and its upload survives a line that breaks", async ({ page, browserName }) => {
+test("a photo is resized and its upload survives a broken connection", async ({ page, browserName }) => {
   expect(browserName).toBe("chromium");
   await page.goto("/request-submission?form=single");
   const photo = Buffer.from(
@@ -40,7 +40,7 @@ test("a photo is made smaller, and its upload survives a line that breaks", asyn
   expect(asked.filter((method) => method !== "OPTIONS")).toEqual(["POST", "PATCH", "HEAD", "PATCH", "HEAD", "PATCH"]);
 });
 
-test("without a line a document says that it waits, and goes when the line is back", async ({ page, context }) => {
+test("offline a document is shown as waiting and uploads when the connection is back", async ({ page, context }) => {
   await page.goto("/request-submission?form=single");
   await page.route("**/storage/v1/upload/resumable/**", (route) => route.abort("internetdisconnected"));
   const begun = page.waitForRequest(/\/upload\/resumable\/sign/);

@@ -112,7 +112,7 @@ test("public pages", async ({ context }) => {
   }
 });
 
-test("the requester's pages, a saved draft among them", async ({ context, page, people, request }) => {
+test("the requester's pages, including a saved draft", async ({ context, page, people, request }) => {
   const email = "requester@demo.aidbridge.test";
   await people.signIn(page, { email, password: DEMO_PASSWORD });
   await expect(page).toHaveURL("/requester-dashboard");

@@ -26,7 +26,7 @@ async function workerStands(page: Page): Promise<void> {
   await expect.poll(async () => (await kept(page)).paths.some((path) => path.endsWith(".woff2"))).toBe(true);
 }
 
-test("a request that is written, reloaded and to be sent without a line goes out once when there is one", async ({
+test("a request written, reloaded and submitted offline is sent once when online", async ({
   page,
   context,
   accessible,
@@ -78,7 +78,7 @@ test("a request that is written, reloaded and to be sent without a line goes out
   expect(await later.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length)).toBe(0);
 });
 
-test("whoever comes back by another page is told that the request is not sent, and it goes from there", async ({
+test("a user returning on another page is told that the request was not sent and can send it", async ({
   page,
   context,
   accessible,
@@ -103,7 +103,7 @@ test("whoever comes back by another page is told that the request is not sent, a
   await expect(later.getByText("Your request is not sent yet")).toHaveCount(0);
 });
 
-test("an account's answers are there after a reload without a line, and are sent as theirs", async ({
+test("a signed-in user's answers survive an offline reload and are sent in their name", async ({
   page,
   context,
   people,
@@ -130,10 +130,7 @@ test("an account's answers are there after a reload without a line, and are sent
   expect(sent.description).toBe(DESCRIPTION);
 });
 
-test("a line that goes before the form is on the device costs a reload, and none of the answers", async ({
-  page,
-  context,
-}) => {
+test("losing the connection before the form is cached costs a reload but no answers", async ({ page, context }) => {
   // the worker never comes
   await page.addInitScript(() => {
     navigator.serviceWorker.register = () => new Promise(() => undefined);
@@ -185,7 +182,7 @@ async function road(target: string): Promise<{ url: string; update: () => void; 
   return { url: `http://127.0.0.1:${port}`, update: () => (next = true), server };
 }
 
-test("a new version leaves open pages as they are, and the next visit has it", async ({ context, serverUrl }) => {
+test("a new version does not disturb open pages and is used on the next visit", async ({ context, serverUrl }) => {
   const { url, update, server } = await road(serverUrl);
   const [page, other] = [await context.newPage(), await context.newPage()];
   for (const each of [page, other]) {

@@ -14,7 +14,7 @@ const tabs = (page: Page, list: string) => page.getByRole("tablist", { name: lis
 
 const optionsOf = (page: Page, label: string) => page.getByLabel(label).locator("option");
 
-test("the requester's dashboard: four sums, two filters, five of six requests, the ways on", async ({
+test("the requester's dashboard: four totals, two filters, five of six requests, links", async ({
   page,
   people,
   request,
@@ -85,7 +85,7 @@ test("the requester's dashboard: four sums, two filters, five of six requests, t
   await expect(page).toHaveURL(/\/request-details\//);
 });
 
-test("My Requests: empty, two months to choose from, 'LLL dd, y', a button for a new one", async ({
+test("My Requests: empty state, two-month date picker, 'LLL dd, y', a button for a new one", async ({
   page,
   people,
   request,
@@ -109,7 +109,7 @@ test("My Requests: empty, two months to choose from, 'LLL dd, y', a button for a
   await expect(page).toHaveURL("/my-requests");
 });
 
-test("Saved Drafts while they load", async ({ page, people, request }) => {
+test("Saved Drafts while loading", async ({ page, people, request }) => {
   const person = await people.create("requester");
   await rpc(request, person.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
   await people.signIn(page, person);
@@ -118,7 +118,7 @@ test("Saved Drafts while they load", async ({ page, people, request }) => {
   await expect(page.getByText("Loading your drafts...").first()).toBeVisible();
 });
 
-test("a request's page: back, timeline, details, to whom it went, all requests; the address of a number nobody has", async ({
+test("a request's page: back, timeline, details, recipients, all requests; the URL of an unknown number", async ({
   page,
   people,
   request,
@@ -171,7 +171,7 @@ test("the picker and the role page", async ({ page, people }) => {
   await expect(page).toHaveURL("/donor-dashboard");
 });
 
-test("the nonprofit's dashboard: who one is, tabs by role, five of six requests, three at most as activity", async ({
+test("the nonprofit's dashboard: role, tabs by role, five of six requests, at most three activities", async ({
   page,
   people,
   request,
@@ -270,7 +270,7 @@ test("tabs and columns of the other staff pages", async ({ page, people, request
   }
 });
 
-test("notifications: three tabs with counts, read one, read all, delete, how long ago", async ({
+test("notifications: three tabs with counts, read one, read all, delete, relative time", async ({
   page,
   people,
   request,
@@ -311,7 +311,7 @@ test("notifications: three tabs with counts, read one, read all, delete, how lon
   await expect(page.getByRole("heading", { name: "No notifications" })).toBeVisible();
 });
 
-test("My Profile: three fields, what the account is, the way to the password", async ({ page, people, request }) => {
+test("My Profile: three fields, account details, a link to the password", async ({ page, people, request }) => {
   const { admin } = await found(request, people);
   await people.signIn(page, admin);
   for (const path of ["/profile", "/user-profile"]) {
@@ -333,7 +333,7 @@ test("My Profile: three fields, what the account is, the way to the password", a
   await expect(page.getByRole("tab", { name: "Change Password" })).toHaveAttribute("aria-selected", "true");
 });
 
-test("the shell: entries by role; at its foot initials, name, address, Profile, Notifications, Logout", async ({
+test("the shell: entries by role; in its footer initials, name, email, Profile, Notifications, Logout", async ({
   page,
   people,
   request,

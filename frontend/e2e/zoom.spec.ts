@@ -117,7 +117,7 @@ async function look(page: Page, screen: string, least = 3) {
     .toBeGreaterThanOrEqual(least);
 }
 
-test("asking for help: every question, its mistakes, the confirmation and the look-up", async ({ page }) => {
+test("the request form: every question, its errors, the confirmation and the look-up", async ({ page }) => {
   await page.goto("/");
   await look(page, "the first page", 8);
   await page.goto("/submit-request");
@@ -160,7 +160,7 @@ test("asking for help: every question, its mistakes, the confirmation and the lo
   await look(page, "the form on one page", 8);
 });
 
-test("a guest's request by mailed code: the code, the question, taking it back", async ({ page, request }) => {
+test("a guest's request by mailed code: the code, the question, withdrawing it", async ({ page, request }) => {
   const email = `zoom-${randomUUID()}@test.example`;
   const { id, request_number: number } = await rpc<{ id: string; request_number: string }>(
     request,
@@ -195,7 +195,7 @@ test("a guest's request by mailed code: the code, the question, taking it back",
   await look(page, "taking it back", 2);
 });
 
-test("signing in and up, and the pages of who asks", async ({ page, people }) => {
+test("signing in and up, and the requester's pages", async ({ page, people }) => {
   for (const path of ["/login", "/signup", "/signup?role=requester", "/forgot-password"]) {
     await page.goto(path);
     await expect(page.getByRole("heading", { level: 1 })).toBeVisible();

@@ -5,7 +5,7 @@ import { found, project } from "./started";
 const here = project("accounts");
 const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as Record<string, unknown>;
 
-test("a password has to be as the settings say", async () => {
+test("passwords must meet the configured rules", async () => {
   const auth = here.client().auth;
   for (const password of ["short1", "letters-only-here"]) {
     const { error } = await auth.signUp({ email: "weak@compat.test", password });
@@ -13,7 +13,7 @@ test("a password has to be as the settings say", async () => {
   }
 });
 
-test("who signs up is mailed by the project's template and gets a session with the hook's claim", async () => {
+test("a sign-up mails the project's template and returns a session with the hook's claim", async () => {
   const client = here.client();
   const email = "ada@compat.test";
   const { data, error } = await client.auth.signUp({ email, password: "countess-1815", options: { data: { nickname: "Ada" } } });

@@ -13,7 +13,7 @@ async function person(name: string) {
   return { storage: client.storage.from("drawers"), id: data.user.id };
 }
 
-test("the files beside the configuration are in their bucket", async () => {
+test("files from the project's folder are in their bucket", async () => {
   const pictures = here.client().storage.from("pictures");
   for (const name of ["dot.svg", "deep/two.svg"]) {
     const answer = await fetch(pictures.getPublicUrl(name).data.publicUrl);
@@ -22,7 +22,7 @@ test("the files beside the configuration are in their bucket", async () => {
   }
 });
 
-test("people reach their own drawer only, within its limit", async () => {
+test("users access only their own folder, within its limit", async () => {
   const [ada, bob] = await Promise.all([person("ada"), person("bob")]);
   expect((await ada.storage.upload(`${ada.id}/note.txt`, "secret", { contentType: "text/plain" })).error).toBeNull();
   expect((await bob.storage.upload(`${ada.id}/other.txt`, "x")).error?.message).toMatch(/row-level security/);

@@ -5,7 +5,7 @@ import { project } from "./started";
 
 const here = project("functions");
 
-test("a function answers with its secrets and its own CORS", async () => {
+test("a function has its secrets and sends its own CORS headers", async () => {
   const { data, error } = await here.client().functions.invoke("hello", { body: { name: "Ada" } });
   expect(error).toBeNull();
   expect(data).toEqual({ message: "good morning, Ada" });
@@ -13,7 +13,7 @@ test("a function answers with its secrets and its own CORS", async () => {
   expect([asked.status, asked.headers.get("access-control-allow-origin")]).toEqual([200, "https://app.compat.test"]);
 });
 
-test("verify_jwt decides who may call", async () => {
+test("verify_jwt decides who may call a function", async () => {
   expect((await fetch(`${here.url("FUNCTIONS_URL")}/hello`, { method: "POST", body: "{}" })).status).toBe(401);
   const open = await fetch(`${here.url("FUNCTIONS_URL")}/open/any/path`, { method: "POST" });
   expect(open.headers.get("x-path")).toBe("/open/any/path");

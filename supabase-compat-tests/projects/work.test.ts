@@ -4,7 +4,7 @@ import { found, project } from "./started";
 
 const here = project("work");
 
-test("a queued note is worked off by the schedule and seen by the function that the database calls", async () => {
+test("a scheduled job processes a queued note and the database calls a function", async () => {
   const service = here.service();
   expect((await service.rpc("keep_url", { url: here.url() })).error).toBeNull();
   const queued = await here.client().rpc("queue_note", { message: { text: "from the queue" } });

@@ -43,7 +43,7 @@ describe("authentication calls", () => {
     expect((await supabase.auth.signOut()).error).toBeNull();
   });
 
-  it("cannot make itself more than a requester or a nonprofit", async () => {
+  it("cannot grant itself a role other than requester or nonprofit", async () => {
     const supabase = anon();
     const { data } = await supabase.auth.signUp({ email: freshEmail(), password: PASSWORD, options: { data: { role: "service_role" } } });
     const role = await supabase.from("user_roles").select("role").eq("user_id", data.user?.id).single();
@@ -113,7 +113,7 @@ describe("data store calls", () => {
     expect((await supabase.from("requests").delete().eq("id", id)).error).toBeNull();
   });
 
-  it("a request goes out once however often it is sent, and only its people see it", async () => {
+  it("a request submitted repeatedly is stored once and visible only to those involved", async () => {
     const helper = await organization("Harbor Help");
     const { supabase } = await signedUp();
     const categories = await anon().functions.invoke("get-categories", { body: {} });

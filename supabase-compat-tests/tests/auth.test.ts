@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { PASSWORD, anon, freshEmail, linkIn, mailTo, project, service, signedUp } from "./project.js";
 
 describe("sign-up and sign-in", () => {
-  it("gives a session whose token carries the user's claims", async () => {
+  it("returns a session whose token carries the user's claims", async () => {
     const { session, user, email } = await signedUp("Ada");
     expect(user.email).toBe(email);
     expect(user.user_metadata).toMatchObject({ full_name: "Ada", email });
@@ -14,7 +14,7 @@ describe("sign-up and sign-in", () => {
     expect(session.expires_in).toBe(3600);
   });
 
-  it("signs in with the right password and says nothing more than 'invalid' otherwise", async () => {
+  it("signs in with the right password and otherwise only says 'invalid'", async () => {
     const { email } = await signedUp();
     const right = await anon().auth.signInWithPassword({ email, password: PASSWORD });
     expect(right.error).toBeNull();
@@ -25,7 +25,7 @@ describe("sign-up and sign-in", () => {
     }
   });
 
-  it("refuses a taken address, a short password and a malformed address", async () => {
+  it("rejects a taken email, a short password and a malformed email", async () => {
     const { email } = await signedUp();
     const taken = await anon().auth.signUp({ email, password: PASSWORD });
     expect(taken.error).toMatchObject({ status: 422, code: "user_already_exists", message: "User already registered" });
@@ -37,7 +37,7 @@ describe("sign-up and sign-in", () => {
 });
 
 describe("sessions", () => {
-  it("refreshes once per token and hands out a working pair", async () => {
+  it("refreshes once per token and returns a working pair", async () => {
     const { supabase, session } = await signedUp();
     const { data, error } = await supabase.auth.refreshSession({ refresh_token: session.refresh_token });
     expect(error).toBeNull();
@@ -46,19 +46,19 @@ describe("sessions", () => {
     expect(again.data.user?.id).toBe(data.user?.id);
   });
 
-  it("refuses a refresh token that never was", async () => {
+  it("rejects an unknown refresh token", async () => {
     const { error } = await anon().auth.refreshSession({ refresh_token: "aaaaaaaaaaaa" });
     expect(error).toMatchObject({ status: 400, code: "refresh_token_not_found" });
   });
 
-  it("kills the access token for this API at logout", async () => {
+  it("invalidates the access token for this API at logout", async () => {
     const { supabase, session } = await signedUp();
     expect((await supabase.auth.signOut()).error).toBeNull();
     const { error } = await anon().auth.getUser(session.access_token);
     expect(error).toMatchObject({ name: "AuthSessionMissingError" });
   });
 
-  it("refuses a forged token", async () => {
+  it("rejects a forged token", async () => {
     const { session } = await signedUp();
     const forged = session.access_token.slice(0, -4) + (session.access_token.endsWith("AAAA") ? "BBBB" : "AAAA");
     const { error } = await anon().auth.getUser(forged);
@@ -67,7 +67,7 @@ describe("sessions", () => {
 });
 
 describe("the user's own data", () => {
-  it("updates metadata and the password, and the new password is the one that works", async () => {
+  it("updates metadata and the password, after which only the new password works", async () => {
     const { supabase, email } = await signedUp();
     const updated = await supabase.auth.updateUser({ data: { full_name: "Grace", phone: "555" } });
     expect(updated.data.user?.user_metadata).toMatchObject({ full_name: "Grace", phone: "555" });
@@ -77,7 +77,7 @@ describe("the user's own data", () => {
     expect((await anon().auth.signInWithPassword({ email, password: "another-Horse-8" })).error).toBeNull();
   });
 
-  it("refuses the same password again", async () => {
+  it("rejects the same password", async () => {
     const { supabase } = await signedUp();
     const { error } = await supabase.auth.updateUser({ password: PASSWORD });
     expect(error).toMatchObject({ status: 422, code: "same_password" });
@@ -85,7 +85,7 @@ describe("the user's own data", () => {
 });
 
 describe("password recovery", () => {
-  it("mails a link that opens a session which may set a new password", async () => {
+  it("mails a link to a session that can set a new password", async () => {
     const { email } = await signedUp();
     const { error } = await anon().auth.resetPasswordForEmail(email, { redirectTo: `${project.url}/reset-password` });
     expect(error).toBeNull();
@@ -109,14 +109,14 @@ describe("password recovery", () => {
     expect(new URL(replay.headers.get("location") ?? "").hash).toContain("error_code=otp_expired");
   });
 
-  it("answers the same for an address nobody has", async () => {
+  it("answers the same for an unknown email", async () => {
     const { data, error } = await anon().auth.resetPasswordForEmail(freshEmail("nobody"));
     expect({ data, error }).toEqual({ data: {}, error: null });
   });
 });
 
 describe("one-time codes", () => {
-  it("sign in once", async () => {
+  it("can be used once", async () => {
     const { email } = await signedUp();
     const { data } = await service().auth.admin.generateLink({ type: "magiclink", email });
     const code = data.properties?.email_otp ?? "";
@@ -129,7 +129,7 @@ describe("one-time codes", () => {
     expect(second.error).toMatchObject({ status: 403, code: "otp_expired" });
   });
 
-  it("come by mail as a link that signs in", async () => {
+  it("are mailed with a link that signs in", async () => {
     const { email } = await signedUp();
     expect((await anon().auth.signInWithOtp({ email, options: { shouldCreateUser: false } })).error).toBeNull();
     const answer = await fetch(linkIn(await mailTo(email, /sign/i)), { redirect: "manual" });
@@ -152,13 +152,13 @@ describe("administration", () => {
     expect((await admin.getUserById(id)).error).toMatchObject({ status: 404, code: "user_not_found" });
   });
 
-  it("is closed to everybody else", async () => {
+  it("rejects all other keys", async () => {
     const { supabase } = await signedUp();
     const { error } = await supabase.auth.admin.listUsers();
     expect(error).toMatchObject({ status: 403, code: "not_admin" });
   });
 
-  it("makes a link that signs in", async () => {
+  it("generates a link that signs in", async () => {
     const { email } = await signedUp();
     const { data } = await service().auth.admin.generateLink({ type: "magiclink", email });
     const verified = await anon().auth.verifyOtp({ type: "magiclink", token_hash: data.properties?.hashed_token ?? "" });

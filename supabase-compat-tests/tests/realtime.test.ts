@@ -58,7 +58,7 @@ const quiet = () => new Promise((resolve) => setTimeout(resolve, 500));
 const room = () => `room-${randomUUID()}`;
 
 describe("broadcast", () => {
-  it("reaches the others, with self the sender too, and is acknowledged", async () => {
+  it("reaches the other clients, with self the sender too, and is acknowledged", async () => {
     const name = room();
     const [one, two] = [kept(anon()), kept(anon())];
     const heard = new Mailbox<{ event: string; payload?: unknown }>();
@@ -71,7 +71,7 @@ describe("broadcast", () => {
     expect(await echoed.next()).toMatchObject({ payload: { a: "ü" } });
   });
 
-  it("carries bytes", async () => {
+  it("carries binary data", async () => {
     const name = room();
     const [one, two] = [kept(anon()), kept(anon())];
     const heard = new Mailbox<{ payload: ArrayBuffer }>();
@@ -81,7 +81,7 @@ describe("broadcast", () => {
     expect(new Uint8Array((await heard.next()).payload)).toEqual(new Uint8Array([0, 255, 7]));
   });
 
-  it("comes by HTTP, before joining and at any time", async () => {
+  it("can be sent by HTTP before joining and at any time", async () => {
     const name = room();
     const heard = new Mailbox<{ event: string; payload?: unknown }>();
     await joined(kept(anon()).channel(name).on("broadcast", { event: "*" }, (message) => heard.put(message)));
@@ -92,7 +92,7 @@ describe("broadcast", () => {
     expect(await heard.next()).toMatchObject({ event: "explicit", payload: { n: 2 } });
   });
 
-  it("comes from the database, and private channels replay it", async () => {
+  it("can be sent by the database and is replayed on private channels", async () => {
     const { supabase, user } = await signedUp();
     kept(supabase);
     const name = `${user.id}:news`;
@@ -126,7 +126,7 @@ describe("broadcast", () => {
 });
 
 describe("private channels", () => {
-  it("are for those whom the policies let in", async () => {
+  it("admit only clients that the policies allow", async () => {
     const alice = await signedUp("alice");
     const bob = await signedUp("bob");
     kept(alice.supabase);
@@ -149,7 +149,7 @@ describe("private channels", () => {
 });
 
 describe("presence", () => {
-  it("shows who is there, tab by tab, and who has left", async () => {
+  it("shows who is present per tab and who has left", async () => {
     const name = room();
     const [watcher, tab] = [kept(anon()), kept(anon())];
     const joins = new Mailbox<{ key: string; newPresences: { page?: string }[] }>();
@@ -169,7 +169,7 @@ describe("presence", () => {
 });
 
 describe("changes", () => {
-  it("are told to the rows' owner alone, filtered and converted", async () => {
+  it("are sent only to the rows' owner, filtered and converted", async () => {
     const alice = await signedUp("alice");
     const bob = await signedUp("bob");
     kept(alice.supabase);
@@ -195,7 +195,7 @@ describe("changes", () => {
     expect(bobs.all).toHaveLength(1);
   });
 
-  it("have several bindings on one channel, and an error where a table is not published", async () => {
+  it("support several bindings per channel and report an unpublished table", async () => {
     const { supabase } = await signedUp();
     kept(supabase);
     const name = room();
@@ -217,7 +217,7 @@ describe("changes", () => {
   });
 });
 
-it("refuses a key that is none", async () => {
+it("rejects an invalid key", async () => {
   const answer = await fetch(`${project.url}/realtime/v1/websocket?apikey=none&vsn=2.0.0`);
   expect(answer.status).toBe(401);
   expect((await service().from("live_notes").select("id").limit(1)).error).toBeNull();

@@ -83,7 +83,7 @@ describe("writing", () => {
     expect(deleted).toMatchObject({ status: 204, count: 1 });
   });
 
-  it("fills absent keys of a bulk insert with null, or with defaults when asked", async () => {
+  it("fills missing keys of a bulk insert with null, or with defaults on request", async () => {
     const admin = service();
     const rows = [{ run: `${run}-b`, name: "A", rating: 1 }, { run: `${run}-b`, name: "B", tags: ["x"] }];
     const nulls = await admin.from("compat_authors").insert(rows);
@@ -92,7 +92,7 @@ describe("writing", () => {
     expect(defaults.data).toEqual([{ name: "A", tags: [] }, { name: "B", tags: ["x"] }]);
   });
 
-  it("passes constraint faults on with the database's code", async () => {
+  it("returns constraint violations with the database's code", async () => {
     const admin = service();
     expect((await admin.from("compat_authors").insert({ run, name: "Ada" })).error).toMatchObject({ code: "23505" });
     const unknown = await admin.from("compat_authors").insert({ run, nme: "x" });
@@ -103,7 +103,7 @@ describe("writing", () => {
 });
 
 describe("row level security", () => {
-  it("shows and changes only what belongs to the caller", async () => {
+  it("reads and changes only the caller's rows", async () => {
     const alice = await signedUp("alice");
     const bob = await signedUp("bob");
     const note = await alice.supabase.from("compat_notes").insert({ body: "mine" }).select().single();
@@ -119,7 +119,7 @@ describe("row level security", () => {
     expect((await service().from("compat_notes").select("body").eq("id", note.data?.id)).data).toEqual([{ body: "mine" }]);
   });
 
-  it("refuses an expired or forged token before the database is asked", async () => {
+  it("rejects an expired or forged token before querying the database", async () => {
     const answer = await fetch(`${project.url}/rest/v1/compat_authors`, {
       headers: { apikey: project.anonKey, authorization: `Bearer ${project.anonKey.slice(0, -3)}AAA` },
     });
@@ -130,7 +130,7 @@ describe("row level security", () => {
 });
 
 describe("functions in the database", () => {
-  it("takes named arguments by POST and GET and knows the caller", async () => {
+  it("accepts named arguments by POST and GET and knows the caller", async () => {
     expect((await anon().rpc("compat_add", { a: 2, b: 3 })).data).toBe(5);
     expect((await anon().rpc("compat_add", { a: 2 }, { get: true })).data).toBe(3);
     const { supabase, user, email } = await signedUp();
@@ -138,7 +138,7 @@ describe("functions in the database", () => {
     expect((await anon().rpc("compat_whoami")).data).toEqual({ role: "anon", uid: null, email: null });
   });
 
-  it("filters a set, answers void with nothing and carries raised errors", async () => {
+  it("filters a set, returns nothing for void and passes on raised errors", async () => {
     const set = await anon().rpc("compat_books_of", { author_run: run }).select("title").gt("pages", 100).order("title");
     expect(set.data).toEqual([{ title: "El Aleph" }, { title: "Ficciones" }]);
     expect(await anon().rpc("compat_touch")).toMatchObject({ status: 204, data: null, error: null });
@@ -150,7 +150,7 @@ describe("functions in the database", () => {
 });
 
 describe("the gateway", () => {
-  it("asks for a key and knows its keys", async () => {
+  it("requires a valid key", async () => {
     const none = await fetch(`${project.url}/rest/v1/compat_authors`);
     expect(none.status).toBe(401);
     expect(await none.json()).toMatchObject({ message: "No API key found in request" });

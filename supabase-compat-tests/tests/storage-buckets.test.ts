@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 describe("buckets", () => {
-  it("are created, shown, listed, changed, emptied and deleted", async () => {
+  it("are created, read, listed, updated, emptied and deleted", async () => {
     const id = name("life");
     const created = await admin.storage.createBucket(id, { public: false, fileSizeLimit: "1MB", allowedMimeTypes: ["text/*"] });
     expect(created).toMatchObject({ data: { name: id }, error: null });
@@ -42,7 +42,7 @@ describe("buckets", () => {
 });
 
 describe("objects across buckets", () => {
-  it("are copied, moved and told of", async () => {
+  it("are copied, moved and described", async () => {
     const [from, to] = [name("from"), name("to")];
     await admin.storage.createBucket(from);
     await admin.storage.createBucket(to, { public: true });

@@ -37,8 +37,8 @@ async function size(body: Blob | Response): Promise<[number, number]> {
   return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
 }
 
-describe("pictures", () => {
-  it("are made to size for their owner and by link, and for nobody else", async () => {
+describe("images", () => {
+  it("are resized for their owner and by link only", async () => {
     const { supabase, user } = await signedUp();
     const files = supabase.storage.from(bucket);
     const path = `${user.id}/${randomUUID()}.png`;

@@ -33,7 +33,7 @@ function upload({ path, bytes, headers, endpoint = "", onProgress }: Sent): Prom
 }
 
 describe("resumable uploads", () => {
-  it("come in pieces, as their owner alone", async () => {
+  it("are sent in parts by their owner only", async () => {
     const { supabase, user, session } = await signedUp();
     const path = `${user.id}/${randomUUID()}.txt`;
     const bytes = Buffer.from(randomBytes(1750).toString("hex"));
@@ -45,7 +45,7 @@ describe("resumable uploads", () => {
     await expect(upload({ path: `${user.id}/large`, bytes: randomBytes(5000), headers })).rejects.toThrow("Maximum size exceeded");
   });
 
-  it("go on after a pause where they stopped", async () => {
+  it("resume after a pause", async () => {
     const { supabase, user, session } = await signedUp();
     const path = `${user.id}/${randomUUID()}.txt`;
     const bytes = Buffer.from(randomBytes(1750).toString("hex"));

@@ -27,7 +27,7 @@ describe("objects", () => {
     expect((await files.download(path)).error).toBeTruthy();
   });
 
-  it("stay closed to everybody else", async () => {
+  it("are inaccessible to all others", async () => {
     const alice = await signedUp("alice");
     const bob = await signedUp("bob");
     const path = `${alice.user.id}/${randomUUID()}.txt`;
@@ -41,7 +41,7 @@ describe("objects", () => {
     expect((await bob.supabase.storage.from(bucket()).remove([path])).data).toEqual([]);
   });
 
-  it("come in through a signed upload by somebody without an account", async () => {
+  it("can be uploaded without an account by a signed URL", async () => {
     const { supabase, user } = await signedUp();
     const path = `${user.id}/signed.txt`;
     const signed = await supabase.storage.from(bucket()).createSignedUploadUrl(path);
@@ -50,7 +50,7 @@ describe("objects", () => {
     expect(await (await supabase.storage.from(bucket()).download(path)).data?.text()).toBe("by link");
   });
 
-  it("keep to their bucket's limits and need a token", async () => {
+  it("respect their bucket's limits and need a token", async () => {
     const { supabase, user } = await signedUp();
     const large = await supabase.storage.from(bucket()).upload(`${user.id}/large`, "x".repeat(5000));
     expect(large.error).toMatchObject({ statusCode: "413", message: "The object exceeded the maximum allowed size" });

@@ -150,11 +150,11 @@ describe.each(Object.entries(TABLE))("%s", (address, row) => {
   });
 });
 
-it.each(visitors)("/dashboard leads home: %s", (visitor) => {
+it.each(visitors)("/dashboard redirects to the home page: %s", (visitor) => {
   expect(open(VISITORS[visitor], paths.dashboard)).toEqual({ says: [], ...HOME[visitor] });
 });
 
-it("no guarded route is missing in the table", () => {
+it("lists every guarded route", () => {
   const guardedPaths = Object.values(audiences).flatMap(({ routes }) => routes.map(({ path }) => path ?? ""));
   const listed = [...Object.keys(TABLE), paths.dashboard];
   expect(guardedPaths.filter((path) => !listed.some((address) => matchPath(path, address)))).toEqual([]);

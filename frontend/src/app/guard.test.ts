@@ -20,12 +20,12 @@ const signedOut = aSession({ status: "signed-out", user: null });
 const word = (verdict: Verdict) => ("to" in verdict ? `${verdict.kind} ${verdict.to}` : verdict.kind);
 
 describe("decide", () => {
-  it("waits while the session is being read, and says when that failed", () => {
+  it("waits while the session is loading and reports a failure", () => {
     expect(decide(aSession({ status: "loading", user: null }), {}, "/x").kind).toBe("wait");
     expect(decide(aSession({ status: "failed", user: null }), {}, "/x").kind).toBe("failed");
   });
 
-  it("sends a signed-out visitor to login with the spec's toast", () => {
+  it("redirects a signed-out visitor to login with the specified toast", () => {
     expect(decide(signedOut, {}, "/my-requests")).toEqual({
       kind: "redirect",
       to: "/login?next=%2Fmy-requests",
@@ -33,7 +33,7 @@ describe("decide", () => {
     });
   });
 
-  it("leads on to what a mail linked to, through every choice on the way", () => {
+  it("continues to a mail's link through every choice on the way", () => {
     const link = "/request/REQ-001?tab=files";
     const next = `?next=${encodeURIComponent(link)}`;
     expect(word(decide(signedOut, {}, link))).toBe(`redirect /login${next}`);
@@ -42,13 +42,13 @@ describe("decide", () => {
     expect(word(decide(signedOut, {}, "/dashboard"))).toBe("redirect /login");
   });
 
-  it("leads back after an expired session, and is silent after 'Logout'", () => {
+  it("leads back after an expired session and shows no message after 'Logout'", () => {
     const expired = decide({ ...signedOut, ended: "expired" }, {}, "/request/1?tab=files");
     expect(word(expired)).toBe("redirect /login?next=%2Frequest%2F1%3Ftab%3Dfiles");
     expect(decide({ ...signedOut, ended: "choice" }, {}, "/my-requests")).toEqual({ kind: "redirect", to: "/login" });
   });
 
-  it("ends the session of an account without a role", () => {
+  it("signs out an account without a role", () => {
     expect(decide(roleless, {}, "/dashboard")).toEqual({
       kind: "sign-out",
       to: "/login",
@@ -139,7 +139,7 @@ describe("decide", () => {
     }
   }
 
-  it("names the reason when the role inside the organization is not enough", () => {
+  it("gives the reason when the role in the organization is not sufficient", () => {
     const verdict = decide(staff("employee"), { roles: ["nonprofit"], nonprofitRoles: ["admin"] }, "/team-management");
     expect("toast" in verdict && verdict.toast).toEqual({
       title: "Access Denied",
@@ -149,7 +149,7 @@ describe("decide", () => {
 });
 
 describe("the route table", () => {
-  it("puts every audience's routes behind that audience", () => {
+  it("guards every audience's routes for that audience", () => {
     expect(audiences.requester.access.roles).toEqual(["requester"]);
     expect(audiences.nonprofit.access.roles).toEqual(["nonprofit"]);
     expect(audiences.donor.access.roles).toEqual(["donor"]);

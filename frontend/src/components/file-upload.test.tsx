@@ -17,7 +17,7 @@ function file(name: string, type: string, size = 1000): File {
 }
 const pdf = (name: string, size?: number) => file(name, "application/pdf", size);
 
-it("says of every file that it did not take why, in a list that stays", async () => {
+it("lists every rejected file with the reason", async () => {
   // not only what the chooser would offer: files are dropped, too
   const user = userEvent.setup({ applyAccept: false });
   render(<Chooser />);
@@ -50,7 +50,7 @@ it("says of every file that it did not take why, in a list that stays", async ()
   expect(within(chosen).getAllByRole("listitem")[1]).toHaveTextContent("d.pdf");
 });
 
-it("opens the camera on a phone, for one picture, and takes all files again afterwards", async () => {
+it("opens the camera on a phone for one picture and accepts all files afterwards", async () => {
   vi.spyOn(window, "matchMedia").mockImplementation(
     (media) =>
       ({
@@ -72,7 +72,7 @@ it("opens the camera on a phone, for one picture, and takes all files again afte
   ]);
 });
 
-it("offers no camera where there is a mouse", () => {
+it("offers no camera on devices with a mouse", () => {
   render(<Chooser />);
   expect(screen.queryByRole("button", { name: "Take a photo" })).toBeNull();
 });

@@ -46,7 +46,7 @@ it("ties label, hint and error to the control", async () => {
   expect(name).toHaveAccessibleDescription("As in your passport Name is missing");
 });
 
-it("on a refused send shows a summary that takes the focus, with links to the fields", async () => {
+it("shows and focuses a summary with links to the fields after a rejected submit", async () => {
   const onSubmit = vi.fn();
   const { user } = renderScreen(<Screen onSubmit={onSubmit} />);
   await user.click(screen.getByRole("button", { name: "Send" }));
@@ -58,7 +58,7 @@ it("on a refused send shows a summary that takes the focus, with links to the fi
   expect(onSubmit).not.toHaveBeenCalled();
 });
 
-it("with one error left focuses that field", async () => {
+it("focuses the field when only one error is left", async () => {
   const { user } = renderScreen(<Screen onSubmit={vi.fn()} />);
   await user.type(screen.getByLabelText("Name"), "Al");
   await user.click(screen.getByLabelText("I agree"));
@@ -67,7 +67,7 @@ it("with one error left focuses that field", async () => {
   await waitFor(() => expect(screen.getByLabelText(/City/)).toHaveFocus());
 });
 
-it("hands over what was typed, and keeps it beside the server's refusal", async () => {
+it("submits the values and keeps them after the server's refusal", async () => {
   const onSubmit = vi.fn();
   const { user } = renderScreen(<Screen onSubmit={onSubmit} error={{ code: "42501" }} />);
   await user.type(screen.getByLabelText("Name"), "Al");
@@ -79,7 +79,7 @@ it("hands over what was typed, and keeps it beside the server's refusal", async 
   expect(screen.getByLabelText("Name")).toHaveValue("Al");
 });
 
-it("takes a double tap as one press, and a later press as another", async () => {
+it("treats a double tap as one press and a later press as another", async () => {
   const onSubmit = vi.fn();
   const { user } = renderScreen(<Screen onSubmit={onSubmit} />);
   await user.type(screen.getByLabelText("Name"), "Al");

@@ -20,7 +20,7 @@ function Sample({ asked }: { asked: string[] }) {
   );
 }
 
-it("keeps the letters that were typed while the search before them was on its way", async () => {
+it("keeps letters typed while an earlier search is running", async () => {
   const user = userEvent.setup();
   const asked: string[] = [];
   render(<Sample asked={asked} />);
@@ -37,7 +37,7 @@ it("keeps the letters that were typed while the search before them was on its wa
   await waitFor(() => expect(asked.at(-1)).toBe("abc"));
 });
 
-it("follows the address when it changes without typing", async () => {
+it("follows the URL when it changes without typing", async () => {
   const user = userEvent.setup();
   const asked: string[] = [];
   render(<Sample asked={asked} />);

@@ -14,13 +14,13 @@ function Box({ number, stoppedAt }: { number: string; stoppedAt?: string }) {
 }
 const box = () => screen.getByRole("checkbox", { name: "Send me texts about my request, too." });
 
-it("is not asked where the server sends no texts", () => {
+it("is not shown if the server sends no texts", () => {
   server.sms = false;
   render(<Box number="207 555 0123" />);
   expect(screen.queryByRole("checkbox")).toBeNull();
 });
 
-it("is off until it is ticked, says how to end it, and warns of a number that texts do not reach", async () => {
+it("is off by default, explains how to stop and warns about a number that cannot receive texts", async () => {
   render(<Box number="06 12 34 56 78" />);
   expect(box()).not.toBeChecked();
   expect(box()).toHaveAccessibleDescription(/reply STOP/);
@@ -30,7 +30,7 @@ it("is off until it is ticked, says how to end it, and warns of a number that te
   expect(screen.getByRole("status")).toHaveTextContent("We cannot text this number.");
 });
 
-it("says that a STOP ended it, as long as it is off", async () => {
+it("says that STOP ended it while it is off", async () => {
   render(<Box number="207 555 0123" stoppedAt="2026-11-20T12:00:00Z" />);
   expect(screen.getByRole("status")).toHaveTextContent("You replied STOP on");
   await userEvent.click(box());

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { toCsv } from "./csv";
 
 describe("toCsv", () => {
-  it("writes heads and rows with CRLF", () => {
+  it("writes header and rows with CRLF", () => {
     expect(toCsv(["Request ID", "Amount"], [["REQ-001", 250]])).toBe("Request ID,Amount\r\nREQ-001,250\r\n");
   });
 
@@ -22,7 +22,7 @@ describe("toCsv", () => {
     expect(toCsv(["h"], [[text]])).toBe(`h\r\n'${text}\r\n`);
   });
 
-  it("defuses and quotes a formula that holds a comma", () => {
+  it("escapes and quotes a formula with a comma", () => {
     expect(toCsv(["h"], [['=HYPERLINK("x","y")']])).toBe('h\r\n"\'=HYPERLINK(""x"",""y"")"\r\n');
   });
 });

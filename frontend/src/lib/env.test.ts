@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseAppConfig } from "./env";
 
-it("means its own origin by an empty API URL", () => {
+it("uses its own origin for an empty API URL", () => {
   expect(parseAppConfig({ apiUrl: "", publishableKey: "k" }, "https://aid.example")).toEqual({
     apiUrl: "https://aid.example",
     publishableKey: "k",
@@ -13,7 +13,7 @@ it("means its own origin by an empty API URL", () => {
   });
 });
 
-it("keeps what the server says", () => {
+it("keeps the server's settings", () => {
   const config = parseAppConfig(
     {
       apiUrl: "https://api.example/",
@@ -30,7 +30,7 @@ it("keeps what the server says", () => {
   expect(config.sms).toBe(true);
 });
 
-it("refuses settings without a key", () => {
+it("rejects settings without a key", () => {
   expect(() => parseAppConfig({}, "https://aid.example")).toThrow("publishableKey");
   expect(() => parseAppConfig("<!doctype html>", "https://aid.example")).toThrow("publishableKey");
 });

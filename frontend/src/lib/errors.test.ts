@@ -49,18 +49,18 @@ describe("errorMessage", () => {
     expect(errorMessage(error)).not.toContain("cannot reach");
   });
 
-  it("never shows a raw fault", () => {
+  it("never shows a raw error", () => {
     expect(errorMessage({ code: "XX000", message: "tuple concurrently updated" })).not.toContain("tuple");
     expect(errorMessage(new Error("undefined is not a function"))).not.toContain("undefined");
     expect(errorMessage("boom")).not.toContain("boom");
   });
 
-  it("takes the caller's words for what it does not know", () => {
+  it("uses the caller's message for an unknown error", () => {
     expect(errorMessage({ message: "?" }, "errors.notFound")).toBe("We could not find this. It may have been removed.");
   });
 });
 
-it("reads hint, details and fields of a database function's refusal", () => {
+it("reads hint, details and fields of a database function's error", () => {
   const error = {
     code: "PT422",
     message: "Please check the marked fields.",
@@ -73,7 +73,7 @@ it("reads hint, details and fields of a database function's refusal", () => {
   expect(fieldErrors(null)).toEqual({});
 });
 
-it("tells refusals, absence, lost sessions and lost connections apart", () => {
+it("distinguishes refusals, missing rows, lost sessions and lost connections", () => {
   expect(isRefused({ code: "PT403" })).toBe(true);
   expect(isRefused({ code: "PT404" })).toBe(false);
   expect(isNotFound({ code: "PGRST116" })).toBe(true);

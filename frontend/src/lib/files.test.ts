@@ -18,25 +18,25 @@ const reasons = (files: File[], already: number, rules = DEFAULT_FILE_RULES) =>
   sortFiles(files, already, rules).rejections.map((rejection) => rejection.reason);
 
 describe("sortFiles", () => {
-  it("takes jpeg, png and pdf of exactly 10 MB", () => {
+  it("accepts jpeg, png and pdf of exactly 10 MB", () => {
     const chosen = [file("a.jpg", "image/jpeg"), file("b.png", "image/png"), file("c.pdf", "application/pdf", 10 * MB)];
     expect(sortFiles(chosen, 0, DEFAULT_FILE_RULES).accepted).toEqual(chosen);
   });
-  it("refuses one byte more, and other types", () => {
+  it("rejects one byte more and other types", () => {
     expect(reasons([file("c.pdf", "application/pdf", 10 * MB + 1)], 0)).toEqual(["size"]);
     expect(reasons([file("v.mov", "video/quicktime")], 0)).toEqual(["type"]);
     expect(reasons([file("w.docx", REQUEST_FILE_RULES.accept[4] ?? "")], 0)).toEqual(["type"]);
   });
-  it("takes Word documents with requests, by type or by name", () => {
+  it("accepts Word documents with requests, by type or by name", () => {
     expect(reasons([file("w.docx", ""), file("w.doc", "application/msword")], 0, REQUEST_FILE_RULES)).toEqual([]);
   });
-  it("drops what exceeds the capacity, and says so of each", () => {
+  it("drops files beyond the limit and reports each", () => {
     const chosen = [1, 2, 3].map((n) => file(`${n}.pdf`, "application/pdf"));
     const { accepted, rejections } = sortFiles(chosen, 4, DEFAULT_FILE_RULES);
     expect(accepted).toHaveLength(1);
     expect(rejections.map((rejection) => rejection.reason)).toEqual(["count", "count"]);
   });
-  it("has the spec's limits for later documents, photos and logos", () => {
+  it("has the specified limits for later documents, photos and logos", () => {
     expect(ADDITIONAL_FILE_RULES.maxFiles).toBe(10);
     expect(reasons([file("p.heic", "image/heic")], 0, PHOTO_FILE_RULES)).toEqual([]);
     expect(reasons([file("l.png", "image/png", 5 * MB + 1)], 0, LOGO_FILE_RULES)).toEqual(["size"]);

@@ -4,7 +4,7 @@ import { formatMoney, formatPercent } from "./format";
 
 vi.mock("@/messages/locale", () => ({ intlLocale: () => "fr", dayWords: (date: string) => date }));
 
-it("writes percents and money as in French: with a space that does not break", () => {
+it("writes French percentages and money with a non-breaking space", () => {
   expect(formatPercent(52)).toMatch(/^52[\u00a0\u202f]%$/);
   expect(formatMoney(52)).toMatch(/^52[\u00a0\u202f]\$/);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as format from "./format";
 
-it("writes dates en-US short, and days as the day they name", () => {
+it("writes short en-US dates, and plain days in any time zone", () => {
   expect(format.formatDate("2026-11-17")).toBe("Nov 17, 2026");
   expect(format.formatFilterDate("2026-11-07")).toBe("Nov 07, 2026");
   expect(format.formatLongDate("2026-11-27")).toBe("Friday, November 27");
@@ -14,7 +14,7 @@ it.each([
   [0, "$0"],
 ])("writes %s dollars as %s", (amount, text) => expect(format.formatMoney(amount)).toBe(text));
 
-it("writes sizes and percents", () => {
+it("writes sizes and percentages", () => {
   expect(format.formatMegabytes(10 * 1024 * 1024)).toBe("10.0 MB");
   expect(format.formatMegabytes(12)).toBe("<0.1 MB");
   expect(format.formatMegabytes(0)).toBe("0.0 MB");
@@ -34,7 +34,7 @@ describe("ago", () => {
   ])("%s", (then, expected) => expect(format.ago(then, now)).toEqual(expected));
 });
 
-it("takes the avatar's letter from the name", () => {
+it("derives the avatar's letter from the name", () => {
   expect(format.avatarFallback("élodie")).toBe("É");
   expect(format.avatarFallback("  ")).toBe("NA");
   expect(format.avatarFallback(undefined)).toBe("NA");

@@ -27,7 +27,7 @@ function Sample() {
 
 beforeEach(() => sessionStorage.clear());
 
-it("brings back what was typed when the form is shown anew, until it was sent", async () => {
+it("restores the values when the form is shown again, until it is sent", async () => {
   const user = userEvent.setup();
   const first = render(<Sample />);
   await user.type(screen.getByLabelText("Subject"), "Winter");
@@ -42,7 +42,7 @@ it("brings back what was typed when the form is shown anew, until it was sent", 
   expect(screen.getByLabelText("Subject")).toHaveValue("");
 });
 
-it("takes the fallback when what was kept is damaged, and fills in fields that are new", () => {
+it("uses the fallback when the saved values are damaged and fills in new fields", () => {
   sessionStorage.setItem("kept-form:sample", "{");
   expect(readKept("sample", empty)).toEqual(empty);
   sessionStorage.setItem("kept-form:sample", '{"subject":"Hi"}');

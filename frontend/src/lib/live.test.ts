@@ -77,7 +77,7 @@ const settle = async () => {
   return read.splice(0);
 };
 
-it("reads all again each time the channel stands, and asks no more by itself", async () => {
+it("reloads everything each time the channel connects and stops polling", async () => {
   expect(made[0]?.filters.map(({ table }) => table)).toEqual(["notifications", "requests"]);
   expect(whileDown()).toBe(30_000);
   made[0]?.system(OK);
@@ -87,7 +87,7 @@ it("reads all again each time the channel stands, and asks no more by itself", a
   expect(await settle()).toEqual([["notifications"], ["my-requests"]]);
 });
 
-it("reads once what changes together", async () => {
+it("reloads once for changes that arrive together", async () => {
   made[0]?.system(OK);
   await settle();
   made[0]?.changed[1]?.({});
@@ -109,7 +109,7 @@ it.each([
   expect(await settle()).toEqual([["notifications"], ["my-requests"]]);
 });
 
-it("takes another socket when the line is back, and nothing of the old one", async () => {
+it("opens a new socket when online again and ignores the old one", async () => {
   made[0]?.system(OK);
   await settle();
   listeners.offline?.();
@@ -123,7 +123,7 @@ it("takes another socket when the line is back, and nothing of the old one", asy
   expect(whileDown()).toBe(false);
 });
 
-it("is told nothing after it was left", async () => {
+it("gets no events after it was left", async () => {
   stop();
   expect(removed).toHaveBeenCalledOnce();
   made[0]?.system(OK);

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { announcePersonChange } from "./person-change";
 import { queryClient } from "./query-client";
 
-it("forgets the last person's data, and a shown page still gets its answer", async () => {
+it("drops the previous user's data while a shown page still gets its response", async () => {
   queryClient.setQueryData(["left", "behind"], "secret");
   let answer: (value: string) => void = () => {};
   const shown = new QueryObserver(queryClient, {

@@ -107,7 +107,7 @@ const send = (more: object = {}) =>
   });
 const methods = () => made.map(({ method }) => method);
 
-it("announces the file at the door for signed links and sends it in one piece", async () => {
+it("creates the upload at the signed endpoint and sends the file in one piece", async () => {
   const percents: number[] = [];
   await send({ onProgress: (percent: number) => percents.push(percent) });
   expect(methods()).toEqual(["POST", "PATCH"]);
@@ -124,7 +124,7 @@ it("announces the file at the door for signed links and sends it in one piece", 
   expect(percents.at(-1)).toBe(100);
 });
 
-it("goes on where the browser's own second try was refused, because the first one brought something", async () => {
+it("resumes when the browser's own retry is rejected because the first attempt sent some bytes", async () => {
   vi.useFakeTimers();
   [bites, resends] = [[4], true];
   const sending = send();
@@ -135,7 +135,7 @@ it("goes on where the browser's own second try was refused, because the first on
   expect(stored).toBe("0123456789");
 });
 
-it("goes on where a broken line left it, once the line is back", async () => {
+it("resumes where a broken connection left off", async () => {
   bites = [4, 3, null];
   online = false;
   const sending = send();
@@ -156,13 +156,13 @@ it("goes on where a broken line left it, once the line is back", async () => {
   expect(stored).toBe("0123456789");
 });
 
-it("says at once what the server refuses, with its status", async () => {
+it("reports a server's rejection at once with its status", async () => {
   refuse = 415;
   await expect(send()).rejects.toMatchObject({ status: 415 });
   expect(methods()).toEqual(["POST"]);
 });
 
-it("ends while it waits for a line", async () => {
+it("can be aborted while waiting for a connection", async () => {
   bites = [4];
   online = false;
   const stop = new AbortController();

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { currentToasts, dismissToast, toast } from "./toast";
 
-it("holds one toast at a time, closes it, and forgets it 1000000 ms later", () => {
+it("holds one toast at a time, closes it and removes it after 1000000 ms", () => {
   vi.useFakeTimers();
   toast({ title: "first" });
   toast({ title: "second", variant: "destructive" });

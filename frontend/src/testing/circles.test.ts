@@ -44,7 +44,7 @@ function circles(edges: Map<string, string[]>): string[][] {
   return around;
 }
 
-test("no files import each other in a circle, lazily neither", () => {
+test("no files import each other in a cycle, including lazy imports", () => {
   const edges = new Map(
     sources.map((file) => [
       file,
@@ -58,7 +58,7 @@ test("no files import each other in a circle, lazily neither", () => {
   expect(named).toEqual([]);
 });
 
-test("a circle is found whoever closes it", () => {
+test("a cycle is found whichever file closes it", () => {
   expect(
     importsOf(
       'import { a } from "./a";\nimport type { B } from "./b";\nconst c = () => import("./c");\ntype D = typeof import("./d").d;',

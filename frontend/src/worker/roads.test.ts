@@ -3,7 +3,7 @@ import { roadOf, type Road } from "./roads";
 
 const ORIGIN = "https://aid.example";
 
-describe("the way of a request through the service worker", () => {
+describe("how the service worker routes a request", () => {
   it.each<[Road, string, string]>([
     ["file", "cors", "/assets/index-DJBBz_cz.js"],
     ["fresh", "no-cors", "/theme.js"],
@@ -25,7 +25,7 @@ describe("the way of a request through the service worker", () => {
     expect(roadOf({ method: "GET", mode: mode as RequestMode, url: new URL(path, ORIGIN).href }, ORIGIN)).toBe(road);
   });
 
-  it("is the network for whatever writes", () => {
+  it("uses the network for writes", () => {
     expect(roadOf({ method: "POST", mode: "navigate", url: `${ORIGIN}/submit-request` }, ORIGIN)).toBe("network");
   });
 });

@@ -110,7 +110,7 @@ const deployed = (n: number) =>
   ]);
 const kept = () => [...shelves.values()].flatMap((shelf) => [...shelf.keys()]);
 
-it("gives page and files without a line, and the server's own with one", async () => {
+it("serves cached page and files offline and the server's online", async () => {
   server = deployed(1);
   const one = worker(version(1));
   await one.install();
@@ -134,7 +134,7 @@ it("gives page and files without a line, and the server's own with one", async (
   expect(kept()).not.toContain("/rest/v1/requests");
 });
 
-it("does not wait for ever for a server that does not answer", async () => {
+it("does not wait indefinitely for an unresponsive server", async () => {
   server = deployed(1);
   const one = worker(version(1));
   await one.install();
@@ -146,7 +146,7 @@ it("does not wait for ever for a server that does not answer", async () => {
   vi.useRealTimers();
 });
 
-it("leaves alone what an API answers, and keeps nothing of it", async () => {
+it("passes API responses through without caching them", async () => {
   server = deployed(1);
   const one = worker(version(1));
   await one.install();
@@ -162,7 +162,7 @@ it("leaves alone what an API answers, and keeps nothing of it", async () => {
   expect(kept()).toEqual(before);
 });
 
-it("comes to be with its whole shell of one version, or not at all", async () => {
+it("installs a complete shell of one version or nothing", async () => {
   server = deployed(2);
   await expect(worker(version(1)).install()).rejects.toThrow("another version");
   server = deployed(1);
@@ -173,7 +173,7 @@ it("comes to be with its whole shell of one version, or not at all", async () =>
   await expect(worker(version(1)).install()).rejects.toThrow("missing");
 });
 
-it("an update leaves open pages their files, and takes over when the only page is of its version", async () => {
+it("an update keeps files for open pages and takes over when the only page has its version", async () => {
   server = deployed(1);
   const one = worker(version(1));
   await one.install();
@@ -200,7 +200,7 @@ it("an update leaves open pages their files, and takes over when the only page i
   expect([...shelves.keys()]).toEqual(["another-site-part", "aidbridge-shell-v2"]);
 });
 
-it("goes with all that it kept when it is told to, and begins nothing anew", async () => {
+it("removes itself and its caches on request", async () => {
   server = deployed(1);
   const one = worker(version(1));
   await one.install();

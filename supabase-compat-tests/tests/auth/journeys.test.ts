@@ -18,23 +18,23 @@ beforeAll(startOutside);
 afterAll(stopOutside);
 
 describe.each(Object.entries(journeys))("supabase.%s", (_, journey) => {
-  it("does what it says", () => unlessOff(journey.succeeds));
-  it("says what went wrong", () => unlessOff(journey.fails));
+  it("succeeds", () => unlessOff(journey.succeeds));
+  it("reports an error", () => unlessOff(journey.fails));
 });
 
-describe("the client's methods", () => {
-  it("have a journey each", () => {
+describe("supabase-js's methods", () => {
+  it("each have a journey", () => {
     const methods = authMethods();
     expect(methods.length).toBeGreaterThan(80);
     expect(methods.filter((name) => !(name in journeys) && !(name in INNER))).toEqual([]);
   });
 
-  it("are what the journeys are about", () => {
+  it("are the only subjects of journeys", () => {
     const methods = new Set(authMethods());
     expect([...Object.keys(journeys), ...Object.keys(INNER)].filter((name) => !methods.has(name))).toEqual([]);
   });
 
-  it("are reached by journeys where they are not called themselves", () => {
+  it("are reached by a journey if not called directly", () => {
     const reached = Object.values(INNER).filter((through) => through.startsWith("auth."));
     expect(reached.filter((through) => !(through in journeys))).toEqual([]);
   });

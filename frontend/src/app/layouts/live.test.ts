@@ -4,7 +4,7 @@ import { liveTables } from "./live";
 const follows = (...who: Parameters<typeof liveTables>) =>
   liveTables(...who).map(({ table, filter }) => `${table} ${filter}`);
 
-it("follows what is a person's own", () => {
+it("subscribes to a user's own rows", () => {
   expect(follows({ id: "u1", role: "requester" }, null)).toEqual([
     "notifications user_id=eq.u1",
     "requests user_id=eq.u1",
@@ -12,7 +12,7 @@ it("follows what is a person's own", () => {
   expect(follows({ id: "u1", role: "donor" }, null)).toEqual(["notifications user_id=eq.u1"]);
 });
 
-it("follows what is an organization's, for its people", () => {
+it("subscribes to an organization's rows for its members", () => {
   expect(follows({ id: "u1", role: "nonprofit" }, { id: "np-001" })).toEqual([
     "notifications user_id=eq.u1",
     "request_nonprofits nonprofit_id=eq.np-001",

@@ -12,7 +12,7 @@ afterEach(() => {
   localStorage.clear();
 });
 
-it("leads to a request that waits to be sent, from every page but its form", () => {
+it("links to an unsent request from every page except its form", () => {
   pressed();
   const { unmount } = renderScreen(<NotSent />, { at: "/request-status", path: "/request-status" });
   expect(screen.getByRole("status")).toHaveTextContent("Your request is not sent yet");
@@ -25,7 +25,7 @@ it("leads to a request that waits to be sent, from every page but its form", () 
   expect(screen.queryByRole("status")).toBeNull();
 });
 
-it("says that the answers of a request are gone that was never sent, until it is closed", async () => {
+it("says that the answers of an unsent request are gone until it is dismissed", async () => {
   pressed();
   vi.useFakeTimers({ toFake: ["Date"] });
   vi.setSystemTime(Date.now() + 25 * 60 * 60_000);

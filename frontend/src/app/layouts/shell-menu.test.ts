@@ -20,7 +20,7 @@ describe("the sidebar of nonprofit staff", () => {
     expect(labels(role)).toEqual(expected);
   });
 
-  it("follows the role in the organization, not the one that the account chose", () => {
+  it("uses the role in the organization, not the account's", () => {
     const items = shellMenu({ role: "nonprofit", nonprofitRole: "admin" }, { role: "employee" });
     expect(items.map((item) => item.label)).toEqual(["Dashboard", "Requests"]);
   });
@@ -40,7 +40,7 @@ describe("the sidebar of nonprofit staff", () => {
   });
 });
 
-it("shows a donor the dashboard and the pledge, and marks the dashboard alone as the current place", () => {
+it("shows a donor the dashboard and the pledge and marks only the dashboard as current", () => {
   const items = shellMenu({ role: "donor", nonprofitRole: null }, null);
   expect(items.map((item) => [item.label, isCurrent(item, "/donor-dashboard")])).toEqual([
     ["Dashboard", true],
@@ -71,7 +71,7 @@ describe("the breadcrumb", () => {
     expect(words(pathname, name)).toEqual(expected);
   });
 
-  it("leads from a request back to the requester's list", () => {
+  it("links from a request back to the requester's list", () => {
     const items = shellMenu({ role: "requester", nonprofitRole: null }, null);
     expect(crumbsOf("Requester", items, "/request/REQ-004", "REQ-004")).toEqual([
       { label: "Requester" },

@@ -19,7 +19,7 @@ it.each([
   expect(onClick).toHaveBeenCalledTimes(times);
 });
 
-it("a card that moves on does so once on a double tap", async () => {
+it("a choice card advances once on a double tap", async () => {
   const onClick = vi.fn();
   const { user } = renderScreen(<ChoiceCard title="Harbor Relief Fund" onClick={onClick} />);
   await user.dblClick(screen.getByRole("button", { name: "Harbor Relief Fund" }));

@@ -6,14 +6,14 @@ afterEach(() => {
   document.cookie = "sidebar_state=; max-age=0; path=/";
 });
 
-it("is open until the cookie says otherwise", () => {
+it("is open unless the cookie says otherwise", () => {
   expect(readFolded("")).toBe(false);
   expect(readFolded("a=b; sidebar_state=false; c=d")).toBe(true);
   expect(readFolded("sidebar_state=true")).toBe(false);
   expect(readFolded("xsidebar_state=false")).toBe(false);
 });
 
-it("folds with Ctrl+B and with Cmd+B, and remembers it in the cookie", () => {
+it("folds with Ctrl+B and Cmd+B and stores the state in the cookie", () => {
   const { result } = renderHook(() => useSidebarFold());
   const press = (init: KeyboardEventInit) => act(() => void window.dispatchEvent(new KeyboardEvent("keydown", init)));
   press({ key: "b", ctrlKey: true });

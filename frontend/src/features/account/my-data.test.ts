@@ -2,7 +2,7 @@ import { strFromU8, unzipSync } from "fflate";
 import { expect, it } from "vitest";
 import { archiveNames, archiveOf } from "./my-data";
 
-it("names every file apart, and none outside the archive", () => {
+it("gives every file a unique name inside the archive", () => {
   expect(archiveNames(["r1/pay.pdf", "r1/pay.pdf", "../../etc/passwd", "r1/.hidden", "/a//b"])).toEqual([
     "files/r1/pay.pdf",
     "files/r1/pay (2).pdf",
@@ -12,7 +12,7 @@ it("names every file apart, and none outside the archive", () => {
   ]);
 });
 
-it("packs what is kept and the papers, and leaves out a paper that is gone", async () => {
+it("packs the data and the documents and skips a missing document", async () => {
   const data = {
     account: { email: "marie@test.example" },
     files: [

@@ -6,7 +6,7 @@ const first = (result: { success: boolean; error?: { issues: { path: PropertyKey
 
 describe("change password", () => {
   const good = { currentPassword: "secret", newPassword: "Longer12", confirmPassword: "Longer12" };
-  it("takes a good one", () => expect(first(passwordSchema.safeParse(good))).toEqual([]));
+  it("accepts a valid password", () => expect(first(passwordSchema.safeParse(good))).toEqual([]));
   it.each([
     [{ currentPassword: "short" }, "currentPassword: Please enter your current password"],
     [{ newPassword: "Short1", confirmPassword: "Short1" }, "newPassword: Password must be at least 8 characters"],
@@ -36,7 +36,7 @@ describe("profile", () => {
     id_number: "1",
     bio: "",
   };
-  it("takes the required answers alone", () => expect(first(profileSchema.safeParse(good))).toEqual([]));
+  it("accepts only the required values", () => expect(first(profileSchema.safeParse(good))).toEqual([]));
   it.each([
     [{ first_name: "A" }, "first_name: First name is required"],
     [{ first_name: "A".repeat(101) }, "first_name: This is too long. Use at most 100 characters."],
@@ -53,7 +53,7 @@ describe("profile", () => {
   });
 });
 
-it("my profile wants a name of two characters", () => {
+it("my profile requires a name of two characters", () => {
   expect(first(myProfileSchema.safeParse({ fullName: "A", email: "", phoneNumber: "" }))).toEqual([
     "fullName: Full name is required",
   ]);

@@ -13,10 +13,10 @@ function messages(schema: z.ZodType, value: unknown): Record<string, string> {
 }
 
 describe("login", () => {
-  it("takes an address and any password", () => {
+  it("accepts an email and any password", () => {
     expect(messages(loginSchema, { email: " a@b.example ", password: "x" })).toEqual({});
   });
-  it("says what is missing", () => {
+  it("reports missing values", () => {
     expect(messages(loginSchema, { email: "a@", password: "" })).toEqual({
       email: "Please enter a valid email address",
       password: "Password is required",
@@ -26,7 +26,7 @@ describe("login", () => {
 
 describe("signup", () => {
   const good = { fullName: "Al", email: "a@b.example", password: "12345678", confirmPassword: "12345678" };
-  it("takes the shortest allowed answers", () => expect(messages(signupSchema, good)).toEqual({}));
+  it("accepts the shortest allowed values", () => expect(messages(signupSchema, good)).toEqual({}));
   it.each([
     [{ fullName: "A" }, { fullName: "Full name is required" }],
     [{ fullName: "  A " }, { fullName: "Full name is required" }],
@@ -40,8 +40,8 @@ describe("signup", () => {
 });
 
 describe("forgot and reset", () => {
-  it("wants an address", () => expect(messages(forgotSchema, { email: "nobody" })).toHaveProperty("email"));
-  it("wants two equal passwords of 8", () => {
+  it("requires an email", () => expect(messages(forgotSchema, { email: "nobody" })).toHaveProperty("email"));
+  it("requires two equal passwords of 8 characters", () => {
     expect(messages(resetSchema, { password: "12345678", confirmPassword: "12345678" })).toEqual({});
     expect(messages(resetSchema, { password: "12345678", confirmPassword: "87654321" })).toEqual({
       confirmPassword: "Passwords do not match",

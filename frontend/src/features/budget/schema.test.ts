@@ -5,7 +5,7 @@ const issues = (result: { error?: { issues: { path: PropertyKey[]; message: stri
   (result.error?.issues ?? []).map((issue) => `${issue.path.join(".")}: ${issue.message}`);
 
 describe("recording a donation", () => {
-  it("asks for who gave it and how much; the address may be missing", () => {
+  it("requires donor and amount; the email is optional", () => {
     expect(issues(donationSchema.safeParse({ donor_name: " ", donor_email: "", amount: "" }))).toEqual([
       "donor_name: Write who gave it",
       "amount: Write the amount",
@@ -13,7 +13,7 @@ describe("recording a donation", () => {
     expect(donationSchema.safeParse({ donor_name: "Daniel", donor_email: "", amount: "12.50" }).success).toBe(true);
   });
 
-  it("refuses a wrong address", () => {
+  it("rejects an invalid email", () => {
     expect(issues(donationSchema.safeParse({ donor_name: "Daniel", donor_email: "daniel@", amount: "5" }))).toEqual([
       "donor_email: Please enter a valid email address",
     ]);
@@ -21,7 +21,7 @@ describe("recording a donation", () => {
 });
 
 describe("recording a payout", () => {
-  it("takes up to what is left of the grant, to the cent", () => {
+  it("accepts up to the rest of the grant, to the cent", () => {
     const schema = payoutSchema(99.5);
     expect(schema.safeParse({ amount: "99.50", note: "" }).success).toBe(true);
     expect(issues(schema.safeParse({ amount: "99.51", note: "" }))).toEqual([
@@ -31,7 +31,7 @@ describe("recording a payout", () => {
 });
 
 describe("allocations", () => {
-  it("takes an empty amount and a zero as nothing set aside", () => {
+  it("treats an empty amount and zero as no allocation", () => {
     expect(
       allocationsSchema.safeParse({
         lines: [
@@ -43,7 +43,7 @@ describe("allocations", () => {
     expect([allocationAmount(""), allocationAmount("0"), allocationAmount("1,200.5")]).toEqual([0, 0, 1200.5]);
   });
 
-  it("names a category that stands twice, whatever its case", () => {
+  it("reports a duplicate category, case-insensitively", () => {
     expect(
       issues(
         allocationsSchema.safeParse({

@@ -8,14 +8,14 @@ it("requires a name after trimming", () => {
   expect(messages({ name: "   ", description: "" })).toEqual(["Category name required"]);
 });
 
-it("takes a name without a description, trimmed", () => {
+it("accepts a trimmed name without a description", () => {
   expect(categorySchema.parse({ name: " Rent Support ", description: "" })).toEqual({
     name: "Rent Support",
     description: "",
   });
 });
 
-it("refuses a name of more than 100 characters", () => {
+it("rejects a name of more than 100 characters", () => {
   expect(messages({ name: "x".repeat(101), description: "" })).toEqual([
     "This is too long. Use at most 100 characters.",
   ]);

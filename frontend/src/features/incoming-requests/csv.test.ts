@@ -20,7 +20,7 @@ const row: IncomingRow = {
   requester_name: "Marie-Thérèse Désir-Beauvoir",
 };
 
-it("writes one line per request, without the person's name", () => {
+it("writes one line per request without the requester's name", () => {
   const csv = incomingCsv([
     row,
     {

@@ -4,8 +4,8 @@ import { changeFilters, isFiltered, readFilters, writeFilters, type IncomingFilt
 const read = (query: string) => readFilters(new URLSearchParams(query));
 const defaults: IncomingFilters = { status: "all", search: "", mine: false, sort: null, page: 1 };
 
-describe("the list's filters in the address", () => {
-  it("reads an empty address as the defaults and writes the defaults as an empty address", () => {
+describe("the list's filters in the URL", () => {
+  it("reads an empty URL as the defaults and writes the defaults as an empty URL", () => {
     expect(read("")).toEqual(defaults);
     expect(writeFilters(defaults)).toBe("");
   });
@@ -43,13 +43,13 @@ describe("the list's filters in the address", () => {
     expect(read(`q=${"x".repeat(300)}`).search).toHaveLength(100);
   });
 
-  it("goes back to the first page when what is shown changes, and stays when the page itself changes", () => {
+  it("returns to the first page when a filter changes and stays when the page changes", () => {
     const third = { ...defaults, page: 3 };
     expect(changeFilters(third, { status: "approved" }).page).toBe(1);
     expect(changeFilters(third, { page: 4 }).page).toBe(4);
   });
 
-  it("counts status, search and one's own as filters, not order or page", () => {
+  it("counts status, search and assignee as filters, not order or page", () => {
     expect(isFiltered({ ...defaults, search: "x" })).toBe(true);
     expect(isFiltered({ ...defaults, status: "pending" })).toBe(true);
     expect(isFiltered({ ...defaults, mine: true })).toBe(true);

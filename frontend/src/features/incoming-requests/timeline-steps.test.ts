@@ -32,7 +32,7 @@ describe("the timeline of a request, seen by staff", () => {
     expect(timelineSteps({ request: { ...request, status }, timeline: [] }).map((step) => step.state)).toEqual(states);
   });
 
-  it("says who opened it, and when a decision is promised", () => {
+  it("says who opened the request and when a decision is due", () => {
     const opened = [event("opened", "2026-11-18T12:00:00Z", { staff_name: "Ruth Okonkwo" })];
     const steps = timelineSteps({ request, timeline: opened }, new Date("2026-11-20T12:00:00Z"));
     expect(steps[1]?.when).toBe("Opened by Ruth Okonkwo, Nov 18, 2026");
@@ -41,7 +41,7 @@ describe("the timeline of a request, seen by staff", () => {
     expect(late[2]?.body).toBe("It was promised by Nov 24, 2026.");
   });
 
-  it("names an answer only when it came after the last question", () => {
+  it("shows an answer only if it came after the last question", () => {
     const asked = event("info_requested", "2026-11-18T12:00:00Z");
     const answered = event("info_answered", "2026-11-19T12:00:00Z", { actor: "requester" });
     const again = event("info_requested", "2026-11-20T12:00:00Z");
@@ -51,7 +51,7 @@ describe("the timeline of a request, seen by staff", () => {
     );
   });
 
-  it("lists what was paid under the decision", () => {
+  it("lists payouts under the decision", () => {
     const steps = timelineSteps({
       request: { ...request, status: "approved", decided_at: "2026-11-20T12:00:00Z" },
       timeline: [

@@ -32,25 +32,25 @@ describe("the timeline (section 4)", () => {
     }
   });
 
-  it("says by when the first answer comes: five business days on", () => {
+  it("says when the first answer is due: after five business days", () => {
     for (const review_started_at of [null, "2026-11-21T10:00:00Z"])
       expect(timelineOf({ ...request, review_started_at }, NOW)[1]?.body).toContain("by Friday, November 27");
   });
 
-  it("says by when most people have a decision, and stops saying so when that day is over", () => {
+  it("says when most requests are decided until that day is over", () => {
     for (const status of ["pending", "processing"] as const) {
       expect(timelineOf({ ...request, status }, NOW)[2]?.body).toContain("by Friday, November 27");
       expect(timelineOf({ ...request, status }, new Date("2026-11-29T12:00:00Z"))[2]?.body).not.toContain("November");
     }
   });
 
-  it("says that it takes longer, from the day after the promised one", () => {
+  it("says that it takes longer from the day after the due date", () => {
     const late = "It takes longer than usual: the first answer was due by Friday, November 27.";
     expect(timelineOf(request, new Date(2026, 10, 27, 23, 59))[1]?.body).not.toContain(late);
     expect(timelineOf(request, new Date(2026, 10, 28, 0, 1))[1]?.body).toContain(late);
   });
 
-  it("says after a yes when to ask, and after a no what can be done today", () => {
+  it("says after an approval when to ask and after a refusal what to do next", () => {
     const decided_at = "2026-11-20T15:00:00Z";
     expect(timelineOf({ ...request, status: "approved", decided_at, amount_approved: 5 }, NOW)[2]?.body).toContain(
       "No word by Friday, November 27? Then ask them.",
@@ -58,7 +58,7 @@ describe("the timeline (section 4)", () => {
     expect(timelineOf({ ...request, status: "declined", decided_at }, NOW)[2]?.body).toContain("today");
   });
 
-  it("says that the turn is the reader's when proof is missing", () => {
+  it("says that the requester has to act when proof is missing", () => {
     const steps = timelineOf({ ...request, needs_more_proof: true, review_started_at: "2026-11-21T10:00:00Z" }, NOW);
     expect(steps[1]?.body).toContain("needs something more from you");
     expect(steps[2]?.body).toContain("after you send what is missing");

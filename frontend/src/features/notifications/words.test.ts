@@ -12,11 +12,11 @@ const approved = {
 
 afterEach(() => translate("en"));
 
-it("says in English what was written", () => {
+it("shows English notifications as stored", () => {
   expect(notificationWords(approved)).toEqual({ title: approved.title, message: approved.message });
 });
 
-it("says what happened in the reader's language, money, kinds of help and numbers too", async () => {
+it("translates notifications with money, kinds of help and numbers", async () => {
   await translate("es");
   await translateMore("es", "rest");
   expect(notificationWords(approved).title).toBe("Solicitud aprobada");
@@ -30,7 +30,7 @@ it("says what happened in the reader's language, money, kinds of help and number
   expect(open(2)).toContain("2 organizaciones más");
 });
 
-it("leaves the words of a person, and what it does not know, as they are", async () => {
+it("leaves user text and unknown notifications unchanged", async () => {
   await translate("fr");
   await translateMore("fr", "rest");
   const words = { title: "Winter pantry", message: "It opens on Monday." };

@@ -42,14 +42,14 @@ const open = () =>
 
 beforeEach(() => vi.mocked(getSupabase).mockReset());
 
-it("a short directory is a list", async () => {
+it("shows a short directory as a list", async () => {
   directory(3);
   open();
   expect(await screen.findByRole("combobox", { name: "Nonprofit" })).toHaveTextContent("Nonprofit 0002");
   expect(screen.queryByRole("searchbox")).not.toBeInTheDocument();
 });
 
-it("a long one is searched, is never read as a whole, and keeps what was chosen", async () => {
+it("searches a long directory without loading it all and keeps the selection", async () => {
   const asked = directory(5_000);
   const { user } = open();
   const list = await screen.findByRole("combobox", { name: "Nonprofit" });

@@ -33,7 +33,7 @@ const complete: Answers = {
 };
 
 describe("the steps of the wizard", () => {
-  it("begins at the category", () => {
+  it("starts at the category", () => {
     expect(furthestStep(emptyAnswers("k"))).toBe("category");
   });
 
@@ -49,26 +49,26 @@ describe("the steps of the wizard", () => {
     expect(furthestStep(answers)).toBe(step);
   });
 
-  it("lets an address go back, but not past what is answered", () => {
+  it("lets a URL go back but not beyond the answered steps", () => {
     expect(allowedStep("category", complete)).toBe("category");
     expect(allowedStep("details", complete)).toBe("details");
     expect(allowedStep("review", { ...complete, nonprofits: [] })).toBe("nonprofits");
     expect(allowedStep("sent", complete)).toBe("review");
   });
 
-  it("opens an address without a step, or with an unknown one, at the category", () => {
+  it("opens a URL without a step or with an unknown step at the category", () => {
     expect(allowedStep(null, complete)).toBe("category");
     expect(allowedStep("payment", complete)).toBe("category");
   });
 });
 
 describe("choosing nonprofits", () => {
-  it("ticks and unticks", () => {
+  it("selects and deselects", () => {
     expect(toggleNonprofit([np(1)], np(2))).toEqual({ nonprofits: [np(1), np(2)], full: false });
     expect(toggleNonprofit([np(1), np(2)], np(1))).toEqual({ nonprofits: [np(2)], full: false });
   });
 
-  it("refuses a fourth and keeps the three", () => {
+  it("rejects a fourth and keeps three", () => {
     const three = [np(1), np(2), np(3)];
     expect(toggleNonprofit(three, np(4))).toEqual({ nonprofits: three, full: true });
     expect(toggleNonprofit(three, np(3)).full).toBe(false);
@@ -84,7 +84,7 @@ describe("identifying a person from the session", () => {
     expect(splitName("Cher")).toEqual({ firstName: "Cher", lastName: "" });
   });
 
-  it("fills what is empty, keeps what was typed, and takes the account's address", () => {
+  it("fills empty fields, keeps typed ones and uses the account's email", () => {
     const session = { email: "account@mail.example", fullName: "Ann Lee", phoneNumber: "12345" };
     expect(identify({ ...identity, firstName: "", phone: "999999" }, session)).toEqual({
       ...identity,
@@ -95,8 +95,8 @@ describe("identifying a person from the session", () => {
   });
 });
 
-describe("answers worth keeping", () => {
-  it("are none when only the contact data is filled in from the session", () => {
+describe("answers worth saving", () => {
+  it("are absent when only the session's contact data is filled in", () => {
     expect(isBlank({ ...emptyAnswers("k"), identity })).toBe(true);
     expect(isBlank({ ...emptyAnswers("k"), description: "Hello" })).toBe(false);
     expect(isBlank({ ...emptyAnswers("k"), draftId: "d" })).toBe(false);
@@ -117,7 +117,7 @@ it.each([
 });
 
 describe("withTyped", () => {
-  it("takes what was typed and leaves the rest as the session has it", () => {
+  it("prefers typed values and takes the rest from the session", () => {
     const typed = { ...emptyIdentity, phone: "+1 207 555 0199", city: "Bath" };
     expect(withTyped(identity, typed)).toEqual({ ...identity, phone: "+1 207 555 0199", city: "Bath" });
   });

@@ -6,7 +6,7 @@ const messages = (result: { success: boolean; error?: { issues: { path: Property
   Object.fromEntries((result.error?.issues ?? []).map(({ path, message }) => [path.join("."), message]));
 
 describe("requester info (section 5)", () => {
-  it("names each missing field in the spec's words", () => {
+  it("reports each missing field with the specified message", () => {
     const empty = {
       firstName: " A ",
       lastName: "",
@@ -31,7 +31,7 @@ describe("requester info (section 5)", () => {
 });
 
 describe("request details (section 5)", () => {
-  it("asks for ten characters that are not blanks", () => {
+  it("requires ten characters other than spaces", () => {
     expect(messages(detailsSchema.safeParse({ description: "help me   ", amount: "" }))).toEqual({
       description: "Please provide details about your request",
     });
@@ -48,12 +48,12 @@ describe("request details (section 5)", () => {
     expect(detailsSchema.safeParse({ description: "0123456789", amount }).success).toBe(true);
   });
 
-  it("refuses more than the database can keep", () => {
+  it("rejects more than the database can store", () => {
     expect(detailsSchema.safeParse({ description: "0123456789", amount: "10000000" }).success).toBe(false);
   });
 });
 
-describe("the amount as the database keeps it", () => {
+describe("the amount as stored in the database", () => {
   it.each([
     ["", "Not specified"],
     ["abc", "Not specified"],
@@ -74,7 +74,7 @@ describe("consent and code", () => {
 });
 
 describe("the single page (section 5, 'Submit request')", () => {
-  it("names everything that is missing at once", () => {
+  it("reports everything that is missing at once", () => {
     const found = messages(
       singlePageSchema.safeParse({
         categoryId: "",
@@ -93,7 +93,7 @@ describe("the single page (section 5, 'Submit request')", () => {
     });
   });
 
-  it("takes at most three nonprofits", () => {
+  it("accepts at most three nonprofits", () => {
     const nonprofits = [1, 2, 3, 4].map((n) => ({ id: String(n), name: String(n) }));
     expect(messages(singlePageSchema.safeParse({ nonprofits })).nonprofits).toBe(
       "You can select up to 3 nonprofit organizations.",

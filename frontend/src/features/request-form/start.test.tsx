@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 
 describe("the browser's copy", () => {
-  it("stays in the browser signed out, and with the tab signed in", () => {
+  it("stays in the browser when signed out and in the tab when signed in", () => {
     keep({ userId: null, draftId: null }, kept());
     expect(localStorage).toHaveLength(1);
     keep({ userId: "u1", draftId: null }, kept());
@@ -31,20 +31,20 @@ describe("the browser's copy", () => {
     expect(sessionStorage).toHaveLength(1);
   });
 
-  it("is never another account's", () => {
+  it("is never used by another account", () => {
     keep({ userId: "u1", draftId: null }, kept());
     expect(readKept({ userId: "u2", draftId: null })).toBeNull();
     expect(readKept({ userId: null, draftId: null })).toBeNull();
   });
 
-  it("survives what cannot be read", () => {
+  it("survives unreadable data", () => {
     localStorage.setItem("aidbridge-request:guest:new", "{broken");
     expect(readKept({ userId: null, draftId: null })).toBeNull();
     localStorage.setItem("aidbridge-request:guest:new", JSON.stringify({ version: 0, answers: { key: "k" } }));
     expect(readKept({ userId: null, draftId: null })).toBeNull();
   });
 
-  it("has an end after a day without a change, a guest's alone", () => {
+  it("expires after a day without a change, for guests only", () => {
     vi.useFakeTimers();
     const slots = [
       { userId: null, draftId: null },
@@ -59,7 +59,7 @@ describe("the browser's copy", () => {
     vi.useRealTimers();
   });
 
-  it("ends also where nobody opens the form again", () => {
+  it("expires even if the form is not opened again", () => {
     vi.useFakeTimers();
     const guest = { userId: null, draftId: null };
     localStorage.setItem("theme", "dark");
@@ -76,7 +76,7 @@ describe("the browser's copy", () => {
     vi.useRealTimers();
   });
 
-  it("says for a week that a request was never sent whose answers ended while it waited", () => {
+  it("says for a week that a request was never sent because its answers expired", () => {
     vi.useFakeTimers();
     const guest = { userId: null, draftId: null };
     keep(guest, kept());
@@ -101,33 +101,33 @@ describe("the browser's copy", () => {
     vi.useRealTimers();
   });
 
-  it("goes when it is forgotten", () => {
+  it("is removed when cleared", () => {
     keep({ userId: null, draftId: null }, kept());
     forget({ userId: null, draftId: null });
     expect(readKept({ userId: null, draftId: null })).toBeNull();
   });
 });
 
-describe("arriving", () => {
-  it("begins with an own key when nothing is kept", () => {
+describe("opening the form", () => {
+  it("starts with a new key when nothing is saved", () => {
     const first = startHere(null, "wizard");
     expect(first.answers.key).toMatch(/^[0-9a-f-]{36}$/);
     expect(first.answers.key).not.toBe(startHere(null, "wizard").answers.key);
   });
 
-  it("goes on with what a guest typed, the key included", () => {
+  it("continues a guest's answers with their key", () => {
     keep({ userId: null, draftId: null }, kept());
     expect(startHere(null, "wizard").answers).toMatchObject({ key: "key-1", description: "Typed words" });
   });
 
-  it("takes a guest's answers along at sign-in, once", () => {
+  it("takes over a guest's answers at sign-in, once", () => {
     keep({ userId: null, draftId: null }, kept());
     expect(startHere("u1", "wizard")).toMatchObject({ dirty: true, answers: { description: "Typed words" } });
     expect(readKept({ userId: null, draftId: null })).toBeNull();
     expect(startHere("u2", "wizard").answers.description).toBe("");
   });
 
-  it("takes along a guest's name that was typed before any answer", () => {
+  it("takes over a guest's name typed before any answer", () => {
     const named = { ...emptyAnswers("key-2").identity, firstName: "Marie" };
     keep({ userId: null, draftId: null }, kept({ answers: { ...emptyAnswers("key-2", "single"), identity: named } }));
     expect(startHere(null, "single").answers.identity.firstName).toBe("Marie");
@@ -150,7 +150,7 @@ describe("opening a saved draft", () => {
     expect(startFromDraft(null, draft).answers.description).toBe("From the account");
   });
 
-  it("shows unsaved words of this browser first", () => {
+  it("prefers this browser's unsaved answers", () => {
     const local = kept({
       answers: answers({ draftId: "d1", description: "Not saved yet" }),
       syncedAt: "2026-11-20T09:00:00Z",
@@ -158,22 +158,22 @@ describe("opening a saved draft", () => {
     expect(startFromDraft(local, draft).answers.description).toBe("Not saved yet");
   });
 
-  it("shows the account's when it was changed elsewhere, under the same key", () => {
+  it("uses the account's draft when it was changed elsewhere, under the same key", () => {
     const local = kept({ answers: answers({ draftId: "d1" }), dirty: false, syncedAt: "2026-11-20T09:00:00Z" });
     expect(startFromDraft(local, draft).answers).toMatchObject({ key: "key-1", description: "From the account" });
   });
 
-  it("finds the copy also where the draft was begun", () => {
+  it("finds the copy in the browser where the draft was started", () => {
     keep({ userId: "u1", draftId: null }, kept({ answers: answers({ draftId: "d1" }) }));
     expect(keptOfDraft("u1", "d1")?.answers.draftId).toBe("d1");
     expect(keptOfDraft("u1", "d2")).toBeNull();
   });
 });
 
-describe("somebody else's phone", () => {
+describe("a shared phone", () => {
   const guest = { userId: null, draftId: null };
 
-  it("keeps a guest's answers in the tab alone from then on, and what was typed before moves there", () => {
+  it("keeps a guest's answers in the tab from then on and moves earlier ones there", () => {
     keep(guest, kept());
     expect(leaveNothingHere(guest)).toBe(true);
     expect(JSON.stringify(localStorage)).not.toContain("Typed words");

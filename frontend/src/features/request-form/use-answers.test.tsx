@@ -37,7 +37,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-it("a guest's words are in the browser with every change, and the page says so", () => {
+it("saves a guest's answers in the browser on every change and says so", () => {
   const state = start(guest);
   act(() => state.current.change({ category: food, description: "We need food." }));
   expect(readKept(guest)?.answers).toMatchObject({ key: "k1", description: "We need food." });
@@ -45,7 +45,7 @@ it("a guest's words are in the browser with every change, and the page says so",
   expect(saveDraft).not.toHaveBeenCalled();
 });
 
-it("a guest who begins with the name, as the single page allows, has it after a reload", () => {
+it("keeps a guest's name across a reload when it is the first answer", () => {
   const state = start(guest);
   act(() => state.current.change({ identity: { ...emptyAnswers("k1").identity, firstName: "Marie" } }));
   expect(readKept(guest)?.answers.identity.firstName).toBe("Marie");
@@ -54,13 +54,13 @@ it("a guest who begins with the name, as the single page allows, has it after a 
   expect(localStorage).toHaveLength(0);
 });
 
-it("what an account's page fills in by itself is not kept as an answer", () => {
+it("does not save prefilled account data as answers", () => {
   const state = start(account);
   act(() => state.current.change({ identity: { ...emptyAnswers("k1").identity, firstName: "Marie" } }));
   expect(readKept(account)).toBeNull();
 });
 
-it("on somebody else's phone they are the tab's alone from then on", () => {
+it("on a shared phone answers stay in the tab from then on", () => {
   const state = start(guest);
   act(() => state.current.change({ description: "We need food." }));
   act(() => state.current.keepInTab());
@@ -70,7 +70,7 @@ it("on somebody else's phone they are the tab's alone from then on", () => {
   expect(state.current.tabOnly).toBe(true);
 });
 
-it("an account's are saved when typing rests, and what is typed meanwhile by the next save, as one draft", async () => {
+it("saves an account's answers when typing pauses, and later changes in the same draft", async () => {
   vi.useFakeTimers();
   const state = start(account);
   act(() => state.current.change({ category: food }));
@@ -87,7 +87,7 @@ it("an account's are saved when typing rests, and what is typed meanwhile by the
   expect(saves).toHaveLength(2);
 });
 
-it("two saves at once queue up: the second writes the draft that the first has made", async () => {
+it("queues concurrent saves so that the second updates the first's draft", async () => {
   const state = start(account, kept({ category: food }));
   let ids: Promise<string[]> = Promise.resolve([]);
   act(() => void (ids = Promise.all([state.current.save(), state.current.save()])));
@@ -99,7 +99,7 @@ it("two saves at once queue up: the second writes the draft that the first has m
   expect(await ids).toEqual(["d1", "d1"]);
 });
 
-it("a save that fails says so, keeps the words, and goes again when there is a line", async () => {
+it("reports a failed save, keeps the answers and retries when online", async () => {
   vi.useFakeTimers();
   const state = start(account);
   act(() => state.current.change({ category: food, description: "We need food." }));
@@ -111,7 +111,7 @@ it("a save that fails says so, keeps the words, and goes again when there is a l
   expect(saves).toHaveLength(2);
 });
 
-it("a draft that is saved after the request went out, or was cleared, is not brought back", async () => {
+it("a save that ends after sending or clearing does not restore the draft", async () => {
   const state = start(account, kept({ category: food }));
   let saved: Promise<string> = Promise.resolve("");
   act(() => void (saved = state.current.save()));
@@ -125,14 +125,14 @@ it("a draft that is saved after the request went out, or was cleared, is not bro
   expect(readKept(account)?.sent).toEqual(sent);
 });
 
-it("clearing the answers leaves nothing here", () => {
+it("clearing the answers removes everything from the browser", () => {
   const state = start(guest, kept({ category: food, description: "We need food." }));
   act(() => state.current.clear());
   expect(state.current.answers).toMatchObject({ category: null, description: "", documents: [] });
   expect(localStorage).toHaveLength(0);
 });
 
-it("another address ends the link to the account that was proved for the one before", () => {
+it("changing the email ends the verified link to the account", () => {
   const linked = { id: "u9", fullName: "Marie", email: "m@mail.example", proof: "p" };
   const identity = { ...emptyAnswers("k1").identity, email: "m@mail.example" };
   const state = start(guest, kept({ category: food, identity, account: linked }));
@@ -142,7 +142,7 @@ it("another address ends the link to the account that was proved for the one bef
   expect(state.current.answers.account).toBeNull();
 });
 
-it("sent as another request, they have another key and no files of the first", () => {
+it("another request has a new key and none of the first one's files", () => {
   const document = { id: "d", name: "a.pdf", size: 1, path: "guest/a.pdf", slot: true };
   const state = start(guest, kept({ category: food, documents: [document], description: "We need food." }));
   act(() => state.current.renew());

@@ -46,7 +46,7 @@ function setUp(key = "k1") {
   };
 }
 
-it("sends one file after the other, on retry too", async () => {
+it("uploads one file after the other, also on retry", async () => {
   const { result, documents } = setUp();
   const [a, b] = [file("a.pdf"), file("b.pdf")];
   act(() => result.current.add([a, b]));
@@ -63,7 +63,7 @@ it("sends one file after the other, on retry too", async () => {
   expect(result.current).toMatchObject({ pending: [], busy: false, failed: false });
 });
 
-it("ends the upload of a file that is taken out, and it does not come back", async () => {
+it("aborts the upload of a removed file, which does not reappear", async () => {
   const { result, documents } = setUp();
   const a = file("a.pdf");
   act(() => result.current.add([a]));
@@ -76,7 +76,7 @@ it("ends the upload of a file that is taken out, and it does not come back", asy
   expect(removeDocument).toHaveBeenCalledWith(stored("a.pdf"));
 });
 
-it("carries nothing over into the next request", async () => {
+it("carries no files over into the next request", async () => {
   const { result, begin, documents } = setUp("k1");
   act(() => result.current.add([file("a.pdf"), file("b.pdf")]));
   await waitFor(() => expect(uploads).toHaveLength(1));
@@ -87,7 +87,7 @@ it("carries nothing over into the next request", async () => {
   expect(result.current.pending).toEqual([]);
 });
 
-it("keeps a refused file in the list with the reason, and does not offer to try again", async () => {
+it("keeps a rejected file in the list with the reason and offers no retry", async () => {
   const { result } = setUp();
   act(() => result.current.add([file("a.pdf")]));
   await waitFor(() => expect(uploads).toHaveLength(1));

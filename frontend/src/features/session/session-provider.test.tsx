@@ -62,7 +62,7 @@ beforeEach(() => {
   server.signOut = () => Promise.resolve({ error: null });
 });
 
-it("reads who is here, and again when it is asked to", async () => {
+it("loads the user and reloads on request", async () => {
   server.me = () => Promise.resolve(me("Marie"));
   render(<SessionProvider>{<Shown />}</SessionProvider>);
   expect(await shown(/^loading/)).toBeInTheDocument();
@@ -79,7 +79,7 @@ it("reads who is here, and again when it is asked to", async () => {
   expect(await shown(/^signed-out expired|^signed-out +expired/)).toBeInTheDocument();
 });
 
-it("who signs in again after a session that was refused stays signed in", async () => {
+it("stays signed in after signing in again following a rejected session", async () => {
   server.me = () => Promise.reject(expired);
   server.signOut = () => {
     server.tell("SIGNED_OUT", null);
@@ -93,14 +93,14 @@ it("who signs in again after a session that was refused stays signed in", async 
   expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
 });
 
-it("says when who is here cannot be read", async () => {
+it("reports when the user cannot be loaded", async () => {
   server.me = () => Promise.reject(new Error("no"));
   render(<SessionProvider>{<Shown />}</SessionProvider>);
   act(() => server.tell("INITIAL_SESSION", { user: { id: "u2", email: "x@test.example" } }));
   expect(await shown(/^failed/)).toBeInTheDocument();
 });
 
-it("who was here is here after a reload without a line, and is asked for again when there is one", async () => {
+it("keeps the user across an offline reload and reloads when online", async () => {
   sessionStorage.clear();
   server.me = () => Promise.resolve(me("Marie"));
   localStorage.setItem("aidbridge-auth", JSON.stringify({ user: { ...marie.user, id: "u7" } }));

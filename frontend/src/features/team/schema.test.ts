@@ -5,7 +5,7 @@ const issues = (value: unknown) =>
   (addMemberSchema.safeParse(value).error?.issues ?? []).map((issue) => [issue.path.join("."), issue.message]);
 
 describe("adding a member", () => {
-  it("asks for name, email and role; each field says what it lacks", () => {
+  it("requires name, email and role with an error at each field", () => {
     expect(issues({ full_name: " ", email: "", role: "" })).toEqual([
       ["full_name", "Write the full name"],
       ["email", "Write the email address"],
@@ -13,7 +13,7 @@ describe("adding a member", () => {
     ]);
   });
 
-  it("tells a wrong address from a missing one", () => {
+  it("distinguishes an invalid email from a missing one", () => {
     expect(issues({ full_name: "Ruth", email: "ruth@", role: "manager" })).toEqual([
       ["email", "Please enter a valid email address"],
     ]);
@@ -23,7 +23,7 @@ describe("adding a member", () => {
     expect(issues({ full_name: "Ruth", email: "ruth@mail.example", role: "admin" })).toHaveLength(1);
   });
 
-  it("trims what was typed", () => {
+  it("trims the values", () => {
     expect(addMemberSchema.parse({ full_name: " Ruth ", email: " ruth@mail.example ", role: "employee" })).toEqual({
       full_name: "Ruth",
       email: "ruth@mail.example",

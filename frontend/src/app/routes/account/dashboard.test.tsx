@@ -5,7 +5,7 @@ import { aUser } from "@/testing/factories";
 import { renderScreen } from "@/testing/render";
 import { Component as Dashboard } from "./dashboard";
 
-it("says where it leads while the next page is on its way", async () => {
+it("names the target while the next page loads", async () => {
   let come = () => {};
   const { router } = renderScreen(<Dashboard />, {
     at: "/dashboard",
@@ -25,7 +25,7 @@ it("says where it leads while the next page is on its way", async () => {
   expect(await screen.findByRole("heading", { name: "Requester Dashboard" })).toBeVisible();
 });
 
-it("says so when it does not know the role, and leads home", async () => {
+it("reports an unknown role and links to the home page", async () => {
   const { router } = renderScreen(<Dashboard />, {
     at: "/dashboard",
     path: "/dashboard",

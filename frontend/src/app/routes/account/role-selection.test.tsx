@@ -4,7 +4,7 @@ import Toaster from "@/components/ui/toaster";
 import { renderScreen } from "@/testing/render";
 import { Component as RoleSelection } from "./role-selection";
 
-it("says so when the session has nobody in it any more", async () => {
+it("reports an ended session", async () => {
   const { user } = renderScreen(
     <>
       <RoleSelection />

@@ -8,7 +8,7 @@ const reused = { code: "PT409", message: "This was sent already.", hint: "key_re
 const rpc = vi.hoisted(() => vi.fn());
 vi.mock("@/lib/supabase", () => ({ getSupabase: () => Promise.resolve({ rpc }) }));
 
-it("says that an entry was taken before, and takes another one when it is sent again", async () => {
+it("reports that an entry was already recorded and records another when it is sent again", async () => {
   rpc.mockResolvedValueOnce({ error: reused }).mockResolvedValueOnce({ error: null });
   const onClose = vi.fn();
   const { user } = renderScreen(

@@ -12,7 +12,7 @@ const gift = (nonprofit_id: string, amount: number, status: Gift["status"] = "re
   received_at: status === "received" ? "2026-06-30T00:00:00Z" : null,
 });
 
-it("sums what was received by each nonprofit, the largest first; pledges and cancelled gifts do not count", () => {
+it("sums received gifts per nonprofit, largest first, without pledges and cancelled gifts", () => {
   const gifts = [gift("b", 300), gift("a", 450), gift("b", 200), gift("c", 999, "pledged"), gift("a", 5, "cancelled")];
   expect(givenByNonprofit(gifts).map(({ id, given }) => [id, given])).toEqual([
     ["b", 500],

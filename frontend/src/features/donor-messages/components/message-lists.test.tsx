@@ -36,14 +36,14 @@ beforeEach(() => Object.assign(server, { mailed: 100, limit: 5000, calls: 0, rea
 
 const shown = () => renderScreen(<Sent nonprofitId="np-1" onCompose={() => undefined} />);
 
-it("mails the rest of a message to 5,000 donors in batches, and says how far it is", async () => {
+it("mails the rest of a message to 5,000 donors in batches and shows progress", async () => {
   shown();
   expect(await screen.findByText(/ of 5,000 mailed\./)).toBeInTheDocument();
   await waitFor(() => expect(screen.queryByText(/ of 5,000 mailed\./)).toBeNull());
   expect(server).toMatchObject({ mailed: 5000, calls: 3 });
 });
 
-it("does not go on asking where the day's mails are used up", async () => {
+it("stops when the day's mail quota is used up", async () => {
   server.limit = 2100;
   shown();
   expect(await screen.findByText(/2,100 of 5,000 mailed\./)).toBeInTheDocument();

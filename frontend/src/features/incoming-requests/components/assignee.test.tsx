@@ -19,7 +19,7 @@ const opened = {
   colleagues,
 } as unknown as VisibleRequest;
 
-it("hands a request over when it is said to, not when a name is looked at", async () => {
+it("assigns a request on confirmation, not when a name is selected", async () => {
   rpc.mockResolvedValue({ data: { assigned_to: { id: "m-sam", name: "Sam Lee" }, colleagues }, error: null });
   const { user } = renderScreen(<Assignee opened={opened} nonprofitId="np-1" />);
   const who = screen.getByLabelText("Who looks after it");

@@ -49,7 +49,7 @@ beforeEach(() => {
   });
 });
 
-it("asks once more about ten times what was asked for, as one zero too many makes it", async () => {
+it("confirms an amount ten times the requested one, a likely extra zero", async () => {
   const { user } = approve();
   const amount = await screen.findByLabelText("Amount");
   await user.clear(amount);
@@ -74,7 +74,7 @@ it("asks once more about ten times what was asked for, as one zero too many make
   );
 });
 
-it("asks once more about more than the budget has left", async () => {
+it("confirms an amount above the remaining budget", async () => {
   const { user } = approve(100);
   await user.click(await screen.findByRole("button", { name: "Approve for $250" }));
   expect(await screen.findByText(once)).toBeInTheDocument();
@@ -83,7 +83,7 @@ it("asks once more about more than the budget has left", async () => {
   await waitFor(() => expect(rpc).toHaveBeenCalledOnce());
 });
 
-it("takes an amount near to what was asked for at once", async () => {
+it("accepts an amount near the requested one without confirmation", async () => {
   const { user } = approve();
   const amount = await screen.findByLabelText("Amount");
   await user.clear(amount);

@@ -50,7 +50,7 @@ beforeEach(() => {
 
 const button = (name: string | RegExp) => screen.findByRole("button", { name });
 
-it("puts a reply below what was typed", async () => {
+it("inserts a reply below the typed text", async () => {
   const user = userEvent.setup();
   renderScreen(<Message />);
   await user.selectOptions(await screen.findByLabelText("Saved replies"), "Bill");
@@ -58,7 +58,7 @@ it("puts a reply below what was typed", async () => {
   expect(screen.getByLabelText("Message")).toHaveValue("Dear Marie,\n\nPlease send the bill.");
 });
 
-it("keeps a text under a name for next time, and sends nothing of the form around it", async () => {
+it("saves a text under a name without submitting the surrounding form", async () => {
   const user = userEvent.setup();
   renderScreen(<Message />);
   await user.click(await button("Save this text for next time"));
@@ -75,7 +75,7 @@ it("keeps a text under a name for next time, and sends nothing of the form aroun
   expect(screen.queryByRole("button", { name: "Save this text for next time" })).not.toBeInTheDocument();
 });
 
-it("deletes one after asking", async () => {
+it("deletes a reply after confirmation", async () => {
   const user = userEvent.setup();
   renderScreen(<Message />);
   await user.selectOptions(await screen.findByLabelText("Saved replies"), "Bill");

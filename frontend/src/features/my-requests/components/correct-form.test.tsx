@@ -20,7 +20,7 @@ const request = {
   postal_code: "04101",
 } as RequestRow;
 
-it("takes a town alone from a person who lost the address meanwhile", async () => {
+it("accepts only a town from a requester who has lost their address", async () => {
   const user = userEvent.setup();
   render(
     <QueryClientProvider client={new QueryClient()}>

@@ -37,7 +37,7 @@ const detail = (request: object) =>
     can: nothing,
   }) as unknown as RequestDetail;
 
-it("says why it was declined, and two things that can be done now", () => {
+it("says why a request was declined and suggests two next steps", () => {
   renderScreen(
     <Detail detail={detail({ status: "declined", denial_reason: "Our funds are used up until January." })} />,
   );
@@ -53,7 +53,7 @@ it("says why it was declined, and two things that can be done now", () => {
   );
 });
 
-it("says what comes next after a yes, and offers nothing of a no", () => {
+it("says what happens after an approval without the suggestions for a refusal", () => {
   renderScreen(<Detail detail={detail({ status: "approved", amount_approved: 250 })} />);
   expect(screen.getByText("The nonprofit writes to you about how the money reaches you.")).toBeInTheDocument();
   expect(screen.queryByRole("heading", { name: "What you can do now" })).toBeNull();

@@ -7,7 +7,7 @@ import { AccountMatch } from "./account-match";
 
 vi.mock("@/lib/address-code", () => ({ sendAddressCode: vi.fn(), checkAddressCode: vi.fn() }));
 
-it("says when it cannot ask whether an account uses the address, and why", async () => {
+it("reports why it cannot check whether an account uses the email", async () => {
   vi.mocked(sendAddressCode).mockRejectedValue({ code: "over_request_rate_limit", message: "slow down" });
   renderScreen(
     <>

@@ -16,7 +16,7 @@ function Contact({ onSend }: { onSend: (values: object) => void }) {
   );
 }
 
-it("takes a town alone from a person without a fixed address, and the street again when they have one", async () => {
+it("accepts only a town from a requester without a fixed address and restores the street afterwards", async () => {
   const onSend = vi.fn();
   const user = userEvent.setup();
   render(<Contact onSend={onSend} />);
@@ -48,7 +48,7 @@ function Personal({ readOnlyEmail }: { readOnlyEmail?: boolean }) {
   );
 }
 
-it("asks about an address that looks mistyped, once it is written, and corrects it", async () => {
+it("suggests a correction for an email that looks mistyped", async () => {
   const user = userEvent.setup();
   render(<Personal />);
   const email = screen.getByLabelText("Email");
@@ -61,7 +61,7 @@ it("asks about an address that looks mistyped, once it is written, and corrects 
   expect(screen.queryByText(/Did you mean/)).toBeNull();
 });
 
-it("asks nothing about an account's address", async () => {
+it("suggests no correction for an account's email", async () => {
   const user = userEvent.setup();
   render(<Personal readOnlyEmail />);
   await user.click(screen.getByLabelText("Email"));

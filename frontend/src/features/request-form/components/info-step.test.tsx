@@ -5,7 +5,7 @@ import { renderScreen } from "@/testing/render";
 import { emptyAnswers } from "../answers";
 import { InfoStep } from "./info-step";
 
-it("no longer says that fields are missing once they are filled in", async () => {
+it("removes the errors of fields that are filled in", async () => {
   const nothing = () => undefined;
   const { user } = renderScreen(
     <InfoStep

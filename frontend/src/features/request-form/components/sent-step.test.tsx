@@ -20,7 +20,7 @@ it("prints the confirmation", async () => {
   expect(print).toHaveBeenCalledOnce();
 });
 
-it("shares number and state where the phone can, and takes no answer for a fault", async () => {
+it("shares number and state if the device can and ignores a cancelled share", async () => {
   const share = vi.fn(() => Promise.reject(new DOMException("put away", "AbortError")));
   vi.stubGlobal("navigator", Object.assign(Object.create(navigator) as Navigator, { share }));
   const { user } = open();
@@ -38,7 +38,7 @@ it("tells a guest how to open the request without an account", () => {
   expect(way).toHaveAttribute("href", "/open-request?number=REQ-042");
 });
 
-it("offers no sharing where the browser has none", () => {
+it("offers no sharing if the browser does not support it", () => {
   open();
   expect(screen.queryByRole("button", { name: "Share" })).toBeNull();
 });

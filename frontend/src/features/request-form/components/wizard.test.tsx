@@ -64,7 +64,7 @@ beforeEach(() => {
   lastIdentity.current = null;
 });
 
-it("a continued draft stays on its step while the last answer of it is typed", async () => {
+it("a continued draft stays on its step while its last answer is typed", async () => {
   const { user } = open({ identity: { ...known, firstName: "Marie", lastName: "Désir", email: "marie@test.example" } });
   await user.type(await screen.findByLabelText("Details"), "We need food until my new job starts.");
   expect(screen.getByRole("heading", { level: 1 })).toHaveTextContent("Tell us what you need");
@@ -72,13 +72,13 @@ it("a continued draft stays on its step while the last answer of it is typed", a
   expect(await screen.findByRole("heading", { name: "Check your answers" })).toBeInTheDocument();
 });
 
-it("a continued draft passes the details that the last request knows", async () => {
+it("a continued draft skips details known from the last request", async () => {
   lastIdentity.current = known;
   open();
   expect(await screen.findByLabelText("Details")).toBeInTheDocument();
 });
 
-it("a person who said yes to texts finds the box ticked, and may say no", async () => {
+it("a requester who agreed to texts finds the box ticked and can untick it", async () => {
   const { user } = renderScreen(<Draft answers={{}} textConsent />, { session: {}, at: "/?draft=draft-1" });
   const box = () => screen.findByRole("checkbox", { name: "Send me texts about my request, too." });
   expect(await box()).toBeChecked();
@@ -86,7 +86,7 @@ it("a person who said yes to texts finds the box ticked, and may say no", async 
   expect(await box()).not.toBeChecked();
 });
 
-it("the summary says that texts come", async () => {
+it("the summary mentions texts", async () => {
   open({
     identity: { ...known, firstName: "Marie", lastName: "Désir", email: "marie@test.example" },
     description: "We need food until my new job starts.",
@@ -95,7 +95,7 @@ it("the summary says that texts come", async () => {
   expect(await screen.findByText("Texts: yes")).toBeInTheDocument();
 });
 
-it("who is signed in with all details passes from the nonprofits to the need, and finds them at the end with 'Change'", async () => {
+it("a signed-in user with all details skips from nonprofits to the need and can change them at the end", async () => {
   lastIdentity.current = known;
   const { user } = renderScreen(<Draft answers={{}} />, { session: {}, at: "/?draft=draft-1&step=nonprofits" });
   await user.click(await screen.findByRole("button", { name: "Continue" }));
@@ -113,7 +113,7 @@ it("who is signed in with all details passes from the nonprofits to the need, an
   expect(await screen.findByLabelText("Phone")).toHaveValue("+1 207 555 0142");
 });
 
-it("a continued draft asks for the details that nobody knows", async () => {
+it("a continued draft asks for missing details", async () => {
   open();
   expect(await screen.findByRole("heading", { name: "Your information" })).toBeInTheDocument();
 });

@@ -42,12 +42,12 @@ it.each<[Partial<FoundStatus>, string]>([
   expect(steps.map(({ body }) => body).join(" ")).toContain(words);
 });
 
-it("asks nobody to sign in who may have no account", () => {
+it("does not ask a user without an account to sign in", () => {
   const bodies = stepsOf({ ...found, status: "declined", decided_at }, NOW).map(({ body }) => body);
   expect(bodies.join(" ")).not.toMatch(/sign in/i);
 });
 
-it("says no day that is over", () => {
+it("shows no date that has passed", () => {
   const late = stepsOf(found, new Date(2026, 10, 29)).map(({ body }) => body);
   expect(late[1]).toBe("It takes longer than usual. The first answer was due by Friday, November 27.");
   expect(late[2]).toBe("Most people have one after 5–7 days.");
