@@ -29,7 +29,7 @@ report() {
   echo "# Attacks"
   echo
   echo "\`just attack $seed\`, $(date -u +%Y-%m-%d): $ran tests pass: those of \`server/tests/attack\` and other tests with attacks. Every payload is"
-  echo "sent to every input, with $rounds random combinations. What the suite tried:"
+  echo "sent to every input, with $rounds random combinations. The suite tried:"
   echo
   echo "| what | how often | outcome |"
   echo "|---|---|---|"

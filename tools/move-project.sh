@@ -19,7 +19,7 @@ FERROBASE_MOVE_USERS=$people FERROBASE_MOVE_FILES=$files FERROBASE_MOVE_REPORT=$
   cargo test --locked -p ferrobase --test all -- project_import:: --nocapture --test-threads=1
 [ -s "$lines" ] || { echo "move-project.sh: nothing was moved (tools/pg-extras.sh client installs pg_dump)" >&2; exit 1; }
 report() {
-  echo "# A project that moves"
+  echo "# Moving a project"
   echo
   echo "\`just move-project\`, $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD), debug build, $(nproc) cores, both servers on one machine."
   echo

@@ -65,16 +65,16 @@ const isWeekend = (day) => day % 7 >= 5;
 for (let day = 0; day < days; day++) {
   const busy = isWeekend(day) ? 0.4 : 1;
   const often = (mean) => Math.floor(busy * mean * (0.5 + random()) + random());
-  for (let n = often(10); n > 0; n--) at(day, random(), "asks for help", () => people.asksForHelp(day));
-  for (let n = often(15); n > 0; n--) at(day, random(), "looks how it stands", () => people.looks());
-  for (let n = often(3); n > 0; n--) at(day, random(), "staff decide", () => people.worksThrough(6));
-  for (let n = often(2); n > 0; n--) at(day, random(), "a donation", () => people.donates());
+  for (let n = often(10); n > 0; n--) at(day, random(), "request for help", () => people.asksForHelp(day));
+  for (let n = often(15); n > 0; n--) at(day, random(), "status look-up", () => people.looks());
+  for (let n = often(3); n > 0; n--) at(day, random(), "decisions by staff", () => people.worksThrough(6));
+  for (let n = often(2); n > 0; n--) at(day, random(), "donation", () => people.donates());
 }
 const proofs = [];
 const known = () => readdirSync(archives).filter((name) => /^ferrobase-\d/.test(name) && name.endsWith(".age")).sort();
 const months = Math.max(1, Math.round((days * 12) / 365));
 for (let month = 1; month <= months; month++) {
-  at(Math.floor((month * days) / months) - 1, 0.5, "the backup is proved", async () => {
+  at(Math.floor((month * days) / months) - 1, 0.5, "backup verified", async () => {
     const last = known().at(-1);
     const { text, seconds } = await machine.run(["backup", "verify", join(archives, last), "--identity", "key.txt", "--to", "latest"]);
     if (!text.includes("proved: all of it came back")) throw new Error(text);
@@ -82,10 +82,10 @@ for (let month = 1; month <= months; month++) {
   });
 }
 const crashes = Math.max(1, Math.round((days * 4) / 365));
-for (let n = 0; n < crashes; n++) at(Math.floor(((n + 0.2 + 0.6 * random()) * days) / crashes), random(), "power fails", () => machine.crash());
+for (let n = 0; n < crashes; n++) at(Math.floor(((n + 0.2 + 0.6 * random()) * days) / crashes), random(), "power failure", () => machine.crash());
 let upgraded;
 if (upgrades) {
-  at(Math.floor(days / 2), 0.1, "PostgreSQL is upgraded", async () => {
+  at(Math.floor(days / 2), 0.1, "PostgreSQL upgraded", async () => {
     const begun = performance.now();
     await machine.stop();
     machine.unset("PG_BIN_DIR");
@@ -101,7 +101,7 @@ events.sort((a, b) => a.at - b.at);
 const done = new Map();
 const failures = [];
 const running = new Set();
-const alone = new Set(["the backup is proved", "power fails", "PostgreSQL is upgraded"]);
+const alone = new Set(["backup verified", "power failure", "PostgreSQL upgraded"]);
 let queue = Promise.resolve();
 const begun = performance.now();
 let latest = 0, said = -1;
@@ -154,28 +154,28 @@ const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, e
 const build = binary.includes("/release/") ? "release build" : "debug build";
 const form = days >= 365 && minutes <= 120 ? "A year in two hours" : `**A shortened form**: ${days} days in ${whole(lasted)} minutes. The whole year in two hours was not run for this report`;
 const rows = [
-  ["a day lasted", `${(dayMs / 1000).toFixed(1)} s`],
+  ["length of a day", `${(dayMs / 1000).toFixed(1)} s`],
   ...[...done].sort().map(([what, count]) => [what, count === 1 ? "once" : `${whole(count)} times`]),
-  ["signed in", `${whole(counts.logins)} times`],
+  ["sign-ins", `${whole(counts.logins)} times`],
   ["acknowledged", `${whole(ledger.people.length)} accounts, ${whole(ledger.requests.size)} requests, ${whole(ledger.files.size)} files, ${whole(ledger.donations.size)} donations, ${whole(ledger.payouts.size)} payouts`],
   ["requests to the API; answers after which they were sent again", `${whole(counts.tries)}; ${Object.entries(counts.again).map(([what, count]) => `${what}: ${whole(count)}`).join(", ") || "none"}`],
-  ["longest that anybody waited, with tries", `${(counts.slowest / 1000).toFixed(1)} s`],
-  ["the replay was behind its plan by at most", `${(latest / 1000).toFixed(1)} s`],
-  ["power failures: until it served again", machine.downtimes.filter(({ what }) => what === "crash").map(({ seconds }) => `${seconds.toFixed(1)} s`).join(", ") || "none"],
+  ["longest wait of a user, including retries", `${(counts.slowest / 1000).toFixed(1)} s`],
+  ["maximum delay of the replay", `${(latest / 1000).toFixed(1)} s`],
+  ["power failures: time until it served again", machine.downtimes.filter(({ what }) => what === "crash").map(({ seconds }) => `${seconds.toFixed(1)} s`).join(", ") || "none"],
   ["upgrade", upgraded ? `PostgreSQL ${firstVersion} to ${lastVersion}, ${upgraded.seconds.toFixed(1)} s without service: ${upgraded.text.replace(/^.*: /, "")}` : "not done: its programs are not installed"],
-  ["backups proved", proofs.length === 0 ? "none" : `${proofs.length}, the last in ${proofs.at(-1).seconds.toFixed(0)} s: ${proofs.at(-1).text}`],
+  ["backups verified", proofs.length === 0 ? "none" : `${proofs.length}, the last in ${proofs.at(-1).seconds.toFixed(0)} s: ${proofs.at(-1).text}`],
   ["data folder; archives and log at the end", `${whole(sizes.data)} MB; ${whole(sizes.archives)} MB in ${sizes.count} archives and the log since the oldest`],
-  ...(machine.group ? [["memory at most, with what the kernel keeps of files", `${whole(machine.group.most())} MB of ${memory}; ${kills === 0 ? "nothing was killed for it" : `**${kills} kills**`}`]] : []),
+  ...(machine.group ? [["maximum memory, including the kernel's file cache", `${whole(machine.group.most())} MB of ${memory}; ${kills === 0 ? "nothing was killed" : `**${kills} kills**`}`]] : []),
   ["steps that failed", failures.length === 0 ? "none" : `**${failures.length}**, the first: ${failures[0].slice(0, 300)}`],
-  ["lost of what was acknowledged", outcome(lost)],
-  [`lost after the disk was, restored from the backups in ${restored.seconds.toFixed(0)} s`, outcome(lostInRestore)],
+  ["acknowledged writes lost", outcome(lost)],
+  [`acknowledged writes lost after losing the disk, restored from the backups in ${restored.seconds.toFixed(0)} s`, outcome(lostInRestore)],
 ];
 const report = `# A year of a small nonprofit
 
 \`just year --days ${days} --minutes ${minutes} --memory ${memory} --seed ${seed}\`, ${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${build}; ${cpus()[0].model}; load average before
-the run ${loadBefore}. ${form}. Server, PostgreSQL and commands run on one core${machine.group ? ` and in ${memory} MB, both held by the kernel` : "; this machine has no controller of memory that could hold them to a limit"}; who asks is
-outside. The clock is the machine's own: what a year of time does (retention, expiry) is tested elsewhere, this is a year's work. No step was
-done by hand: a server that ends is started again, as by systemd, and the monthly proof and the upgrade are commands.
+the run ${loadBefore}. ${form}. Server, PostgreSQL and commands run on one core${machine.group ? ` and in ${memory} MB, both limited by the kernel` : "; this machine has no memory controller that could limit them"}; the clients run
+outside these limits. The clock runs normally: this is a year's work, and the effects of a year's time (retention, expiry) are tested elsewhere. No step was
+done by hand: a server that ends is restarted, as by systemd, and the monthly verification and the upgrade are commands.
 
 | what | |
 |---|---|

@@ -68,7 +68,7 @@ const facts = [
   ["bytes until it can be answered, kB", kilobytes.toFixed(1), `≤ ${LIMIT_KB}`],
   ["time until readable, s", middle("readable").toFixed(1), ""],
   ["time until it can be answered, s", middle("usable").toFixed(1), `≤ ${LIMIT_S}`],
-  ["if answered at once, time until the next step is shown, s", middle("next").toFixed(1), ""],
+  ["time until the next step is shown, if answered at once, s", middle("next").toFixed(1), ""],
 ];
 for (const fact of facts) console.log(fact.join("  "));
 for (const [file, bytes] of runs[0].files) console.log(String(bytes).padStart(8), file);
@@ -83,7 +83,7 @@ if (target > 0) {
 \`just first-question --write docs/reports/first-question.md\`, ${new Date().toISOString().slice(0, 10)}, on ${cpus().length} cores (${cpus()[0]?.model.trim() || "unknown"}).
 
 Chromium ${chromiumVersion}, 390 × 844, empty cache, ${KBIT_PER_S} kbit/s in both directions, ${ROUND_TRIP_MS} ms for each request, CPU slowed 4 times,
-median of ${RUNS} visits against a debug build with the demo data; load of the machine meanwhile ${loadavg()[0].toFixed(1)}. Counted is everything
+median of ${RUNS} visits against a debug build with the demo data; load average meanwhile ${loadavg()[0].toFixed(1)}. The bytes are those
 loaded by the time the question can be answered: page, styles, code, settings, kinds of help. The web font and the rest of the form load later.
 
 | | measured | goal |

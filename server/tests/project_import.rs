@@ -197,7 +197,7 @@ async fn an_imported_project_keeps_its_users_and_their_sessions() {
     let mut report = Report::default();
     let begun = Instant::now();
     let (_, told) = here.ok(&[&import[..], &["--yes"]].concat());
-    report.took("`ferrobase import`, with the restart", begun);
+    report.took("`ferrobase import`, including the restart", begun);
     assert!(told.contains(&format!("Imported {count} accounts, {count} sessions")), "{told}");
     assert!(told.contains(&format!("Brought {files} files")) && !told.contains("Left out"), "{told}");
     assert_same(&state(&here), &expected);
@@ -205,7 +205,7 @@ async fn an_imported_project_keeps_its_users_and_their_sessions() {
     let begun = Instant::now();
     let (_, told) = here.ok(&[&import[..], &["--yes"]].concat());
     assert!(told.contains(&format!("Brought 0 files (0 bytes), {files} were there")), "{told}");
-    report.took("the same once more", begun);
+    report.took("a second import", begun);
     assert_same(&state(&here), &expected);
     let owners = "select string_agg(distinct pg_get_userbyid(relowner)::text, ',') from pg_class
                   where relnamespace = 'public'::regnamespace and relkind in ('r', 'v')";
@@ -232,7 +232,7 @@ async fn an_imported_project_keeps_its_users_and_their_sessions() {
             }
         })
         .await;
-    report.took("each old access token at auth and REST, each old refresh token, each password", begun);
+    report.took("checking each old access token at auth and REST, each old refresh token, each password", begun);
     let begun = Instant::now();
     futures_util::stream::iter(0..files)
         .for_each_concurrent(8, |at| {
@@ -248,7 +248,7 @@ async fn an_imported_project_keeps_its_users_and_their_sessions() {
             }
         })
         .await;
-    report.took("each file, byte for byte, and its refusal to somebody else", begun);
+    report.took("checking each file byte by byte, and that other users are refused", begun);
     // The trigger on auth.users has been imported and works.
     let person = json!({ "email": "new@example.org", "password": "secret words" });
     let answer =

@@ -47,9 +47,9 @@ const works = [
   ["list", "grants with what is left to pay", "select public.grants_page('big')"],
   ["list", "unread notifications", "select count(*) from public.notifications where user_id = '7e570000-0000-4000-8000-000000000001' and not read"],
   ["search", "a rare name", page(", search => 'vandersloot'")],
-  ["search", "a name that one in twenty has", page(", search => 'garcia'")],
+  ["search", "a name in one of twenty", page(", search => 'garcia'")],
   ["search", "two words", page(", search => 'garcia marie'")],
-  ["search", "a word of every fifth", page(", search => 'food'")],
+  ["search", "a word in one of five", page(", search => 'food'")],
   ["search", "a number", page(", search => 'REQ-100500'")],
   ["search", "two letters", page(", search => 'va'")],
   ["search", "nothing found", page(", search => 'zzz'")],
@@ -73,7 +73,7 @@ const version = psql("show server_version").trim();
 const text = `# The lists of AidBridge at scale
 
 \`just bench app\`: ${count("public.requests")} requests, ${count("public.request_nonprofits where nonprofit_id = 'big'")} of them at one organization; PostgreSQL ${version}.
-Database time of one call in ms, from \`explain analyze\` as a manager of that organization, with row level security; ${rounds} rounds after one that warms up.
+Database time of one call in ms, from \`explain analyze\` as a manager of that organization, with row level security; ${rounds} rounds after a warm-up round.
 
 | what | median | worst | aim |
 |---|---|---|---|

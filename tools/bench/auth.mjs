@@ -94,7 +94,7 @@ bench.publish(`# The auth API under load
 \`just bench auth\`: ${head.text}
 
 ${connections} connections, a pool of 20; ${rounds} rounds of ${seconds} s, medians; every response is compared. CPU in µs per request.
-The machine with an idle server: ${bench.stillness(still)}.
+With an idle server: ${bench.stillness(still)}.
 
 | work | requests/s | p50 ms | p99 ms | CPU server | CPU PostgreSQL | aim, requests/s |
 |---|---|---|---|---|---|---|

@@ -170,7 +170,7 @@ export function load(mode, ...words) {
 
 /** The result of `load pauses` in words: pauses of the machine itself, which are part of every measured latency. */
 export const stillness = ({ share, longest_ms }) =>
-  `its cores stood still (for more than 0.2 ms at a time) for ${one(share * 100)} % of the time, ${one(longest_ms)} ms at the longest`;
+  `its cores stalled (for more than 0.2 ms at a time) for ${one(share * 100)} % of the time, ${one(longest_ms)} ms at the longest`;
 
 /** One response through fetch, for preparing data. */
 export async function call(path, init) {

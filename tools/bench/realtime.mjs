@@ -180,7 +180,7 @@ bench.publish(`# Realtime under load
 
 Medians of ${rounds} rounds. The twin is a server of the same library (actix-web, its WebSocket codec) that passes a text from one
 socket to all others and does nothing else: what it takes belongs to the loopback, the kernel and the library.
-The machine with an idle server: ${bench.stillness(still)}.
+With an idle server: ${bench.stillness(still)}.
 
 ## ${bench.whole(idle)} idle sockets
 

@@ -236,15 +236,15 @@ bench.publish(`# The REST API against its own SQL
 ${connections} HTTP connections, ${poolSize} database connections of the server, ${connections} of pgbench; ${rounds} rounds of ${seconds} s each, server and twin
 in turn, medians. The twin is pgbench (\`-M prepared\`, one round trip) running the statements that the server sent, taken from
 PostgreSQL's log; its scripts for the first role are below. CPU in µs per request, from \`/proc\`, ended children included.
-Aims in brackets. The machine alone, with nothing at work: ${bench.stillness(still)}.
+Aims in brackets. Without any load: ${bench.stillness(still)}.
 
 | work | requests/s | p50 ms | p99 ms | twin's p99 ms | p99 scaled | twin/s | of the twin | CPU server | CPU PostgreSQL | CPU twin | total CPU to twin's |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 ${lines.join("\n")}
 
 Scaled: what a p99 would be on the machine where its aim was set, whose twin does ${works.map(({ aimsTwin }) => bench.whole(aimsTwin)).join(", ")} of these a
-second, as told with the aims: p99 × this twin's rate ÷ that one's. It is arithmetic, not a measurement. With ${connections} requests always
-under way the average answer takes ${connections} ÷ rate.
+second, as stated with the aims: p99 × this twin's rate ÷ that one's. It is calculated, not measured. With ${connections} requests always
+in progress the average answer takes ${connections} ÷ rate.
 
 Mixed roles: ${roles.length} roles, ${users.length} users in turn on every connection; ${bench.whole(checked)} responses compared with what that user may
 see, 0 wrong (a wrong one ends the run). The aim's 10 million take a longer run.
@@ -262,9 +262,9 @@ see, 0 wrong (a wrong one ends the run). The aim's 10 million take a longer run.
 ${delays("few tables", changing.postgres)}
 ${delays(`${bench.whole(tables)} tables`, changing.many)}
 
-psql's read: \`${copy}\`, output thrown away. psql's insert: the same body in \`json_to_recordset\`, sent as one statement.
-Schema changes: four connections ask for one row each, a millisecond apart, while tables are made (told by an event trigger) and
-reloads are asked for by \`NOTIFY\`, in turn, four times a second. Not measured here: an hour's load.
+psql's read: \`${copy}\`, output discarded. psql's insert: the same body in \`json_to_recordset\`, sent as one statement.
+Schema changes: four connections ask for one row each, a millisecond apart, while tables are created (announced by an event trigger) and
+reloads are requested by \`NOTIFY\`, in turn, four times a second. Not measured here: an hour's load.
 
 ## The twin
 

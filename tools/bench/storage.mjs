@@ -227,7 +227,7 @@ bench.publish(`# The storage API under load
 compared. CPU in µs per request. Beside uploads: ${connections} threads that write a file, sync it, rename it and sync its folder; beside
 downloads: nginx with \`sendfile\`, which checks no signature and asks no database.
 
-What an upload cannot do without takes both cores by itself: its file in a folder of its own, as Supabase lays files out, with both
+The minimum work of an upload keeps both cores busy: its file in a folder of its own, as Supabase lays files out, with both
 folders synced (${bench.whole(files10)} a second), the bucket's limits and whether the key is taken, asked before a byte is written
 (pgbench: ${bench.whole(asks10)} a second), and the row with its five indexes (pgbench: ${bench.whole(rows10)} a second). One after the other that is
 ${bench.whole(limit)} a second: **the most that an upload could reach here, of which the API does ${bench.percent(of(up, "per_second") / limit)}** with HTTP,
@@ -244,6 +244,6 @@ ${wide("200 MB", middle)}
 ${wide("2 GB", huge)}
 
 The ETag is the MD5 of the body, which has to be computed on one core from the first byte to the last. So an upload hashes and writes. "Both at once" is \`tee\`, feeding \`md5sum\` and \`dd conv=fsync\`
-side by side without a network: what these two cores do of the same work. Aims: 80 % of \`dd conv=fsync\` (the first ratio), 80 % of nginx, and 16 MB. Resident memory: ${bench.one(idle)} MB idle, ${bench.one(after)} MB after all of this.
+side by side without a network: how fast these two cores do the same work. Aims: 80 % of \`dd conv=fsync\` (the first ratio), 80 % of nginx, and 16 MB. Resident memory: ${bench.one(idle)} MB idle, ${bench.one(after)} MB after all of this.
 `, values.write, head);
 process.exit(0);

@@ -238,7 +238,7 @@ A project of 30 tables with policies, a thousand rows and a file. Times in ms.
 | start of a copy, ${starts} in a row | ${one(median(alone))} | ${one(worst(alone))} | ≤ 2,000 |
 | … four at once | ${one(median(together))} | ${one(worst(together))} | |
 | the very first start, which makes the template | ${one(first.ms)} | | |
-| \`initdb --no-sync\`, a bare PostgreSQL that is not started yet | ${one(median(initdb))} | ${one(worst(initdb))} | |
+| \`initdb --no-sync\`, a bare PostgreSQL, not started | ${one(median(initdb))} | ${one(worst(initdb))} | |
 | reset, ${resets} in a row; 95 in 100 within ${one(p95(took))} | ${one(median(took))} | ${one(worst(took))} | 150 |
 | … the next request, on connections of its own | ${one(median(next))} | ${one(worst(next))} | |
 | reset after a rest of 300 ms | ${one(median(resting))} | ${one(worst(resting))} | |

@@ -1,6 +1,6 @@
-// Guards of the server, how each is taken out, and the test that has to fail then. `file` is below server/src, `find` stands
-// there exactly once, `off` replaces it: `MUTANT` is true when this guard is out. `also` is a second place that holds alone. `docs/asvs.md`
-// and `docs/reports/attack.md` say what the tests hold.
+// Guards of the server, how each is disabled, and the test that must then fail. `file` is below server/src; `find` occurs in it exactly
+// once and is replaced by `off`, where `MUTANT` is true while this guard is disabled. `also` is a second place that enforces the same rule
+// alone. `docs/asvs.md` and `docs/reports/attack.md` say what the tests cover.
 
 const routes = "attack::routes::no_route_reveals_or_changes_anything_of_others";
 const tables = "attack::tables::no_table_or_view_reveals_rows_of_others";
@@ -11,7 +11,7 @@ const lies = "attack::wire::forged_headers_change_neither_links_nor_redirects_no
 export const guards = [
   {
     name: "rest-role",
-    guard: "REST: the transaction takes the caller's role",
+    guard: "REST: the transaction switches to the caller's role",
     file: "rest/sql/settings.rs",
     find: `sql.raw(", set_config('role', ").bind(settings.role)`,
     off: `sql.raw(if MUTANT { ", set_config('forgotten.role', " } else { ", set_config('role', " }).bind(settings.role)`,
@@ -20,7 +20,7 @@ export const guards = [
   },
   {
     name: "rest-role-suite",
-    guard: "REST: the role is the caller's and no other",
+    guard: "REST: the role is the caller's",
     file: "rest/sql/settings.rs",
     find: ".bind(settings.role)",
     off: `.bind(if MUTANT { "service_role" } else { settings.role })`,
@@ -28,7 +28,7 @@ export const guards = [
   },
   {
     name: "realtime-rows",
-    guard: "realtime: a change is told to those who may see its row",
+    guard: "realtime: a change is sent only to clients that may see its row",
     file: "realtime/changes/deliver/send.rs",
     find: "Some(Sight::Unseen) | None => continue,",
     off: "Some(Sight::Unseen) | None => { if MUTANT { Shown::Row } else { continue } }",
@@ -37,7 +37,7 @@ export const guards = [
   },
   {
     name: "caller-role",
-    guard: "storage and functions: the role is the caller's and no other",
+    guard: "storage and functions: the role is the caller's",
     file: "db/transaction.rs",
     find: `pairs.push(("role", &caller.role));`,
     off: `pairs.push(("role", if MUTANT { "service_role" } else { caller.role.as_str() }));`,
@@ -69,7 +69,7 @@ export const guards = [
   },
   {
     name: "jwt-crit",
-    guard: "tokens: extensions that must be understood",
+    guard: "tokens: critical extensions are refused",
     file: "jwt/verify.rs",
     find: "if header.crit.is_some() {",
     off: "if header.crit.is_some() && !MUTANT {",
@@ -77,7 +77,7 @@ export const guards = [
   },
   {
     name: "jwt-exp",
-    guard: "tokens: the end of their time",
+    guard: "tokens: expiry",
     file: "jwt/claims.rs",
     find: "is_some_and(|exp| now - SKEW > exp) {",
     off: "is_some_and(|exp| now - SKEW > exp) && !MUTANT {",
@@ -85,7 +85,7 @@ export const guards = [
   },
   {
     name: "jwt-nbf",
-    guard: "tokens: the beginning of their time",
+    guard: "tokens: not before",
     file: "jwt/claims.rs",
     find: "is_some_and(|nbf| now + SKEW < nbf) {",
     off: "is_some_and(|nbf| now + SKEW < nbf) && !MUTANT {",
@@ -101,7 +101,7 @@ export const guards = [
   },
   {
     name: "auth-session",
-    guard: "auth: the session of a token is still there",
+    guard: "auth: a token's session must exist",
     file: "auth/door/bearer.rs",
     find: "if session_id?.is_some() && !is_present {",
     off: "if session_id?.is_some() && !is_present && !MUTANT {",
@@ -109,7 +109,7 @@ export const guards = [
   },
   {
     name: "auth-banned",
-    guard: "auth: banned users come in by no door",
+    guard: "auth: banned users cannot sign in",
     file: "auth/door/bearer.rs",
     find: "if user.is_banned() {",
     off: "if user.is_banned() && !MUTANT {",
@@ -117,7 +117,7 @@ export const guards = [
   },
   {
     name: "factor-owner",
-    guard: "auth: a second factor is its owner's",
+    guard: "auth: only its owner uses a second factor",
     file: "auth/models/factor.rs",
     find: `.query_opt("select to_json(f) from auth.mfa_factors f where f.id = $1 and f.user_id = $2", &[&id, &user_id])`,
     off: `.query_opt(if MUTANT { "select to_json(f) from auth.mfa_factors f where f.id = $1 and $2::uuid is not null" } else { "select to_json(f) from auth.mfa_factors f where f.id = $1 and f.user_id = $2" }, &[&id, &user_id])`,
@@ -125,7 +125,7 @@ export const guards = [
   },
   {
     name: "passkey-owner",
-    guard: "auth: a passkey is its owner's",
+    guard: "auth: only its owner changes a passkey",
     file: "auth/models/passkey.rs",
     find: `let sql = format!("select {COLUMNS} from auth.webauthn_credentials where id = $1 and user_id = $2");`,
     off: `let owned = if MUTANT { "$2::uuid is not null" } else { "user_id = $2" };\n    let sql = format!("select {COLUMNS} from auth.webauthn_credentials where id = $1 and {owned}");`,
@@ -133,7 +133,7 @@ export const guards = [
   },
   {
     name: "oauth-owner",
-    guard: "auth: what the OAuth server was asked is the first one's who looked",
+    guard: "auth: an OAuth authorization request belongs to the first user who opens it",
     file: "auth/flows/oauth_server/authorize.rs",
     find: "Some(owner) if owner != user.id => return Err(not_found()),",
     off: "Some(owner) if owner != user.id && !MUTANT => return Err(not_found()),",
@@ -141,7 +141,7 @@ export const guards = [
   },
   {
     name: "oauth-consent",
-    guard: "auth: only its owner consents to it",
+    guard: "auth: only its owner consents to an authorization request",
     file: "auth/flows/oauth_server/authorize.rs",
     find: "if found.user_id != Some(user_id) {",
     off: "if found.user_id != Some(user_id) && !MUTANT {",
@@ -157,7 +157,7 @@ export const guards = [
   },
   {
     name: "forwarded-for",
-    guard: "gateway: who asks is seen, not claimed",
+    guard: "gateway: the client address is not taken from forged headers",
     file: "gateway/mod.rs",
     find: "Some(address) => drop(request.headers_mut().insert(X_FORWARDED_FOR, address)),",
     off: "Some(address) => { if !MUTANT { drop(request.headers_mut().insert(X_FORWARDED_FOR, address)) } }",
@@ -173,7 +173,7 @@ export const guards = [
   },
   {
     name: "tunnels",
-    guard: "http: an answer to a request for a tunnel ends with its connection",
+    guard: "http: the connection is closed after an answer to a tunnel request",
     file: "http/body_limits.rs",
     find: "if is_tunnel && answer.status() != StatusCode::SWITCHING_PROTOCOLS {",
     off: "if is_tunnel && answer.status() != StatusCode::SWITCHING_PROTOCOLS && !MUTANT {",
@@ -181,7 +181,7 @@ export const guards = [
   },
   {
     name: "storage-keys",
-    guard: "storage: keys lead out of no folder",
+    guard: "storage: keys cannot escape their folder",
     file: "storage/key.rs",
     find: `&& !text.split('/').any(|segment| segment == "." || segment == ".." || segment.len() > 255);`,
     off: `&& (MUTANT || !text.split('/').any(|segment| segment == "." || segment == ".." || segment.len() > 255));`,
@@ -194,7 +194,7 @@ export const guards = [
   },
   {
     name: "signed-url",
-    guard: "storage: a signed link opens its object alone",
+    guard: "storage: a signed link opens only its object",
     file: "storage/signed.rs",
     find: "match (claims.scope == scope, claims.url == url) {",
     off: "match (claims.scope == scope, MUTANT || claims.url == url) {",
@@ -202,7 +202,7 @@ export const guards = [
   },
   {
     name: "sandbox",
-    guard: "storage: what was uploaded runs nowhere",
+    guard: "storage: uploads are sandboxed",
     file: "storage/download.rs",
     find: `.insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))`,
     off: `.insert_header((header::CONTENT_SECURITY_POLICY, if MUTANT { "default-src *" } else { "default-src 'none'; sandbox" }))`,
@@ -210,7 +210,7 @@ export const guards = [
   },
   {
     name: "referrer",
-    guard: "storage: a file's links tell nobody the address it was opened by",
+    guard: "storage: files send no referrer",
     file: "storage/download.rs",
     find: `.insert_header((header::REFERRER_POLICY, "no-referrer"))`,
     off: `.insert_header((header::REFERRER_POLICY, if MUTANT { "unsafe-url" } else { "no-referrer" }))`,
@@ -218,7 +218,7 @@ export const guards = [
   },
   {
     name: "s3-headers",
-    guard: "storage: what the signer of an S3 link did not sign is refused",
+    guard: "storage: unsigned headers of an S3 link are refused",
     file: "storage/s3/signature.rs",
     find: "if !self.signed_headers.iter().any(|signed| signed == name) {",
     off: "if !self.signed_headers.iter().any(|signed| signed == name) && !MUTANT {",
@@ -242,7 +242,7 @@ export const guards = [
   },
   {
     name: "log-paths",
-    guard: "log lines have no queries",
+    guard: "log lines omit query strings",
     file: "http/context.rs",
     find: "    pub fn path(&self) -> &str {\n        self.uri.path()",
     off: "    pub fn path(&self) -> &str {\n        if MUTANT { return self.uri.path_and_query().map_or(\"\", |whole| whole.as_str()) }\n        self.uri.path()",
@@ -250,7 +250,7 @@ export const guards = [
   },
   {
     name: "signed-scope",
-    guard: "storage: a link for reading writes nothing, and the other way round",
+    guard: "storage: a link for reading cannot write, and vice versa",
     file: "storage/signed.rs",
     find: "match (claims.scope == scope, ",
     off: "match (MUTANT || claims.scope == scope, ",
@@ -258,7 +258,7 @@ export const guards = [
   },
   {
     name: "second-level",
-    guard: "auth: password and address of who has a second factor change at the second level alone",
+    guard: "auth: with a second factor, password and address change only at aal2",
     file: "auth/flows/user.rs",
     find: "if user.has_mfa() && !caller.is_aal2() && sensitive {",
     off: "if user.has_mfa() && !caller.is_aal2() && sensitive && !MUTANT {",
@@ -266,7 +266,7 @@ export const guards = [
   },
   {
     name: "code-again",
-    guard: "auth: a code of an authenticator is good once",
+    guard: "auth: an authenticator's code works once",
     file: "auth/flows/mfa/verify.rs",
     find: "&& !factor::advance_step(db, factor.id, step).await?",
     off: "&& !factor::advance_step(db, factor.id, step).await?\n                && !MUTANT",
@@ -274,7 +274,7 @@ export const guards = [
   },
   {
     name: "refresh-again",
-    guard: "auth: a refresh token that was replaced ends its family",
+    guard: "auth: reusing a replaced refresh token ends its family",
     file: "auth/flows/token/refresh.rs",
     find: "    if token.revoked {\n        let active",
     off: "    if token.revoked && !MUTANT {\n        let active",
@@ -290,7 +290,7 @@ export const guards = [
   },
   {
     name: "password-length",
-    guard: "auth: of a password longer than bcrypt reads nothing is left out",
+    guard: "auth: a password longer than bcrypt reads is not truncated",
     file: "auth/credentials/password/hash.rs",
     find: "password.len() <= 72 && bcrypt::verify(",
     off: "(MUTANT || password.len() <= 72) && bcrypt::verify(",
@@ -298,7 +298,7 @@ export const guards = [
   },
   {
     name: "guesses",
-    guard: "auth: guesses at a password wait",
+    guard: "auth: password guesses are delayed",
     file: "auth/door/guesses.rs",
     find: "if beyond < 0.0 {",
     off: "if beyond < 0.0 || MUTANT {",
@@ -306,7 +306,7 @@ export const guards = [
   },
   {
     name: "id-token",
-    guard: "auth: a provider's token is for us",
+    guard: "auth: a provider's token is for this client",
     file: "auth/flows/oauth/grant.rs",
     find: "if !expected.client_ids.iter().any(|id| !id.is_empty() && audience.contains(&id.as_str())) {",
     off: "if !expected.client_ids.iter().any(|id| !id.is_empty() && audience.contains(&id.as_str())) && !MUTANT {",
@@ -314,7 +314,7 @@ export const guards = [
   },
   {
     name: "outbound",
-    guard: "auth: addresses within the network are asked for nothing",
+    guard: "auth: private addresses are never contacted",
     file: "auth/outside/outbound.rs",
     find: "if allow.has_address(address) {",
     off: "if MUTANT || allow.has_address(address) {",
@@ -322,7 +322,7 @@ export const guards = [
   },
   {
     name: "realtime-topics",
-    guard: "realtime: private topics are read by those whom a policy lets",
+    guard: "realtime: a policy decides who reads a private topic",
     file: "realtime/policies.rs",
     find: "Ok(ids.iter().map(|id| seen.contains(id)).collect())",
     off: "Ok(ids.iter().map(|id| MUTANT || seen.contains(id)).collect())",
@@ -330,7 +330,7 @@ export const guards = [
   },
   {
     name: "realtime-writes",
-    guard: "realtime: private topics are written by those whom a policy lets",
+    guard: "realtime: a policy decides who writes to a private topic",
     file: "realtime/policies.rs",
     find: "Ok(false)",
     off: "Ok(MUTANT)",
@@ -338,7 +338,7 @@ export const guards = [
   },
   {
     name: "realtime-exp",
-    guard: "realtime: the end of a token's time",
+    guard: "realtime: a channel ends with its token",
     file: "realtime/token.rs",
     find: "if expires <= now {",
     off: "if expires <= now && !MUTANT {",
@@ -346,7 +346,7 @@ export const guards = [
   },
   {
     name: "rest-depth",
-    guard: "REST: reads embed only so deep and so much",
+    guard: "REST: depth and number of embeds are limited",
     file: "rest/plan/read.rs",
     find: "if most > 0 && asked > most {",
     off: "if most > 0 && asked > most && !MUTANT {",
@@ -362,7 +362,7 @@ export const guards = [
   },
   {
     name: "nosniff",
-    guard: "every answer is what it says it is",
+    guard: "every response forbids content sniffing",
     file: "app.rs",
     find: `.wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))\n            .wrap(from_fn(log_request))`,
     off: `.wrap(if MUTANT { DefaultHeaders::new() } else { DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")) })\n            .wrap(from_fn(log_request))`,
