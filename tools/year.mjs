@@ -77,7 +77,7 @@ for (let month = 1; month <= months; month++) {
   at(Math.floor((month * days) / months) - 1, 0.5, "backup verified", async () => {
     const last = known().at(-1);
     const { text, seconds } = await machine.run(["backup", "verify", join(archives, last), "--identity", "key.txt", "--to", "latest"]);
-    if (!text.includes("proved: all of it came back")) throw new Error(text);
+    if (!text.includes("verified: everything was restored")) throw new Error(text);
     proofs.push({ month, seconds, text: text.split("\n")[0].replace(/^.*: /, "") });
   });
 }

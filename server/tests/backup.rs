@@ -115,7 +115,7 @@ async fn acknowledged_writes_are_restored_with_their_files() {
     let mut restored = House::new(root.path(), "restored");
     for (house, arguments, reason) in [
         (&house, [given, "--identity", key], "is running the database"),
-        (&restored, [given, "--identity", other], "none of the private keys"),
+        (&restored, [given, "--identity", other], "none of the given private keys"),
         (&restored, ["cut.age", "--identity", key], "is damaged (it is cut off or was altered)"),
         (&restored, ["altered.age", "--identity", key], "is damaged (it was altered)"),
         (&restored, ["key.txt", "--identity", key], "is not encrypted in the age format"),
@@ -127,12 +127,12 @@ async fn acknowledged_writes_are_restored_with_their_files() {
 
     // Verified while the server runs, and reported to the operator.
     let (_, text) = house.run(&["doctor"]);
-    assert!(text.contains("none was ever proved"), "{text}");
+    assert!(text.contains("none was ever verified"), "{text}");
     let (done, text) = house.run(&["backup", "verify", given, "--identity", key]);
-    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
     assert!(!house.data.join("verify").exists());
     let (_, text) = house.run(&["doctor"]);
-    assert!(text.contains("the last proved one is 0 days old"), "{text}");
+    assert!(text.contains("the last verified one is 0 days old"), "{text}");
     let metrics = http.get(format!("http://127.0.0.1:{}/metrics", house.ports[3])).send().await.expect("an answer");
     let metrics = metrics.text().await.expect("text");
     let proved = |line: &str| line.starts_with("ferrobase_backup_last_proved_timestamp_seconds 1");
@@ -214,7 +214,7 @@ async fn acknowledged_writes_are_restored_with_their_files() {
     assert!(done, "{text}");
     let rotten = text.split(": ").next().expect("a path").to_owned();
     let (done, text) = house.run(&["backup", "verify", &rotten, "--identity", key]);
-    assert!(!done && text.contains("its content is not what its row says"), "{text}");
+    assert!(!done && text.contains("its content differs from its row"), "{text}");
     assert!(!text.contains("proved:"), "{text}");
 
     full_disk(&house, root.path(), &recipient);
@@ -283,7 +283,7 @@ async fn backups_are_stored_in_a_bucket_and_restored_from_it() {
     let first = text.split(": ").next().expect("a name").to_owned();
     assert!(first.starts_with("s3://backups/of/house/ferrobase-"), "{text}");
     let (done, text) = house.run(&["backup", "verify", &first, "--identity", "key.txt"]);
-    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
     let kept_names = || names(&lying).len();
     let (made, text) = house.run(&["backup"]);
     assert!(made && kept_names() == 2, "the proved one stays: {text}");

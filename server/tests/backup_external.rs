@@ -52,26 +52,26 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(root.path().join("pg_dump"), executable).expect("its mode");
     let (done, text) = house.run(&backup);
-    assert!(!done && text.contains("pg_dump gave up: pg_dump: error: no more"), "{text}");
+    assert!(!done && text.contains("pg_dump failed: pg_dump: error: no more"), "{text}");
     assert_eq!(names(&dumps), [""; 0], "half a dump is none");
     house.settings.pop();
     let (done, text) = house.run(&backup);
     assert!(done && text.contains("it is a dump") && text.contains("1 files"), "{text}");
     let archive = text.split(": ").next().expect("a name").to_owned();
     let (done, text) = house.run(&["backup", "verify", &archive, "--identity", "key.txt"]);
-    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
 
     let (done, text) = house.run(&["backup", "verify", &archive, "--identity", "key.txt", "--to", "latest"]);
-    assert!(!done && text.contains("its provider"), "{text}");
+    assert!(!done && text.contains("only the database's provider"), "{text}");
 
     // Each refused for its reason.
     let restore = |house: &House, more: &[&str]| {
         house.run(&[&["restore", archive.as_str(), "--identity", "key.txt"], more].concat())
     };
     let (done, text) = restore(&house, &[]);
-    assert!(!done && text.contains("tables already"), "{text}");
+    assert!(!done && text.contains("database already has"), "{text}");
     let (done, text) = restore(&house, &["--to", "latest"]);
-    assert!(!done && text.contains("its provider"), "{text}");
+    assert!(!done && text.contains("only its provider"), "{text}");
     house.settings.clear();
     let (done, text) = restore(&house, &[]);
     assert!(!done && text.contains("set DATABASE_URL"), "{text}");
@@ -85,7 +85,7 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     assert!(!done && text.contains("is a copy of the embedded PostgreSQL's files"), "{text}");
 
     let (done, text) = restore(&house, &[]);
-    assert!(done && text.contains("1 files are in"), "{text}");
+    assert!(done && text.contains("and 1 files to"), "{text}");
     let other = connect(&url("other")).await;
     let count = "select count(*) from public.ledger where noise = md5(n::text)";
     assert_eq!(other.query_one(count, &[]).await.expect("rows").get::<_, i64>(0), 50_000);
@@ -100,5 +100,5 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     let file = files.join("b/letter").join(version);
     assert_eq!(std::fs::read_to_string(file).expect("its file"), "a letter");
     let (done, text) = restore(&house, &["--replace"]);
-    assert!(!done && text.contains("make an empty one"), "{text}");
+    assert!(!done && text.contains("create an empty one"), "{text}");
 }

@@ -82,7 +82,7 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
 
     // There is none to continue from, so it is a full one.
     let (done, text) = house.run(&["backup", "--incremental"]);
-    assert!(done && !text.contains("what has changed"), "{text}");
+    assert!(done && !text.contains("the changes of the database"), "{text}");
     let full = made(&text);
     sql.batch_execute("insert into public.ledger values (2); update public.noise set n = -n where n < 20")
         .await
@@ -92,7 +92,7 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     let partial = || names(&backups).iter().any(|name| name.ends_with(".partial"));
     assert!(killed_once(house.command(&["backup", "--incremental"]), partial).await);
     let (done, text) = house.run(&["backup", "--incremental"]);
-    assert!(done && text.contains("what has changed of the database and"), "{text}");
+    assert!(done && text.contains("the changes of the database and"), "{text}");
     let second = made(&text);
     assert!(file_name(&second).contains("-after-"), "{text}");
     let size = |path: &Path| std::fs::metadata(path).expect("an archive").len();
@@ -109,12 +109,12 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     // The chain survives a restart.
     house.stop();
     let (done, text) = house.run(&["backup", "--incremental"]);
-    assert!(done && text.contains("what has changed"), "{text}");
+    assert!(done && text.contains("the changes of the database"), "{text}");
     let third = made(&text);
 
     let given = |path: &Path| path.display().to_string();
     let (done, text) = house.run(&["backup", "verify", &given(&third), "--identity", "key.txt"]);
-    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
     let states = [
         (&full, vec![1], vec!["first"]),
         (&second, vec![1, 2], vec!["first", "second"]),
@@ -137,9 +137,9 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     let aside = root.path().join("aside");
     std::fs::rename(&second, &aside).expect("moved");
     let (done, text) = other.run(&["restore", &given(&third), "--identity", "key.txt"]);
-    assert!(!done && text.contains("is missing beside it"), "{text}");
+    assert!(!done && text.contains("is missing in the same place"), "{text}");
     let (done, text) = other.run(&["restore", &given(&aside), "--identity", "key.txt"]);
-    assert!(!done && text.contains("its name must say which"), "{text}");
+    assert!(!done && text.contains("which its name must state"), "{text}");
     std::fs::rename(&aside, &second).expect("moved back");
     let mut bare = House::new(root.path(), "bare");
     bare.settings = vec![("FERROBASE_PG_TOOLS", given(&root.path().join("nowhere")))];
@@ -166,7 +166,7 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     let (done, text) = house.run(&["backup", "--incremental"]);
     assert!(done, "{text}");
     let (done, text) = house.run(&["backup", "verify", &given(&made(&text)), "--identity", "key.txt"]);
-    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
     house.stop();
 }
 
@@ -201,7 +201,7 @@ async fn moments_after_an_incremental_backup_in_a_bucket_are_restored() {
     write(0).await;
     for n in 1..3 {
         let (done, text) = house.run(&["backup", "--incremental"]);
-        assert!(done && text.contains("what has changed of the database and"), "{text}");
+        assert!(done && text.contains("the changes of the database and"), "{text}");
         write(n).await;
     }
     let last = archives().pop().expect("archives");
@@ -225,7 +225,7 @@ async fn moments_after_an_incremental_backup_in_a_bucket_are_restored() {
     for (to, files) in [(between.as_str(), 4), ("latest", 5)] {
         let (done, text) = house.run(&["backup", "verify", &named, "--identity", "key.txt", "--to", to]);
         assert!(done && text.contains(&format!("and {files} files, as of ")), "{to}: {text}");
-        assert!(text.contains("proved: all of it came back"), "{to}: {text}");
+        assert!(text.contains("verified: everything was restored"), "{to}: {text}");
     }
     // The last archive before the moment is found by itself.
     for (number, (archive, to, count)) in
@@ -248,7 +248,7 @@ async fn moments_after_an_incremental_backup_in_a_bucket_are_restored() {
     let mut other = House::new(root.path(), "other");
     other.settings.clone_from(&house.settings);
     let (done, text) = other.run(&["restore", &named, "--identity", "key.txt", "--to", "latest"]);
-    assert!(!done && text.contains("is missing beside it") && !other.data.join("db").exists(), "{text}");
+    assert!(!done && text.contains("is missing in the same place") && !other.data.join("db").exists(), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -276,7 +276,7 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
     assert!(!made[0].contains("-after-") && made[1..].iter().all(|name| name.contains("-after-")), "{made:?}");
     let last = own.join(&made[2]).display().to_string();
     let (done, text) = house.run(&["backup", "verify", &last, "--identity", "key.txt"]);
-    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
     house.stop();
     house.settings.clear();
     house.serve(&http).await;
@@ -306,7 +306,7 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
     }
     let dump = dumps.join(&archives(&dumps)[0]).display().to_string();
     let (done, text) = one.run(&["backup", "verify", &dump, "--identity", "key.txt"]);
-    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
     one.stop();
     two.stop();
     house.stop();

@@ -162,7 +162,7 @@ async fn migrations_get_extensions_on_a_server_without_our_files() {
         let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
         for line in [
             "the extension pgjwt is not on this server: its objects were created in schema tools",
-            "this server cannot have the extensions vector, postgis, supabase_vault, ",
+            "this server cannot provide the extensions vector, postgis, supabase_vault, ",
         ] {
             assert!(doctor.contains(line), "{doctor}");
         }

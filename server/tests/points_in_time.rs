@@ -153,7 +153,7 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
         house.run(&["restore", from.to_str().expect("text"), "--identity", "key.txt", "--to", to])
     };
     for (to, reason) in [
-        ("2001-01-01T00:00:00Z".to_owned(), "holds no archive from before that moment"),
+        ("2001-01-01T00:00:00Z".to_owned(), "holds no archive from before that time"),
         (text(Utc::now() + chrono::Duration::hours(1)), "the archived log of changes ends at"),
         ("yesterday".to_owned(), "a time such as"),
     ] {
@@ -187,14 +187,14 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     for moment in [&moments[3], &moments[22]] {
         let (done, told) = verify(&backups, &text(moment.at));
         let files = format!(" rows and {} files, as of {}", moment.n + 2, moment.at.format("%Y-%m-%d %H:%M:%S UTC"));
-        assert!(done && told.contains(&files) && told.contains("proved: all of it came back"), "{told}");
+        assert!(done && told.contains(&files) && told.contains("verified: everything was restored"), "{told}");
     }
     let (done, told) = verify(&backups, "latest");
     assert!(done && told.contains(" rows and 30 files, as of "), "{told}");
     std::fs::write(&victim, &bytes[..bytes.len() / 2]).expect("torn");
     for (place, to, reason) in [
         (&backups, text(Utc::now() + chrono::Duration::hours(1)), "the archived log of changes ends at"),
-        (&backups, "2001-01-01T00:00:00Z".to_owned(), "which is later than the moment asked for"),
+        (&backups, "2001-01-01T00:00:00Z".to_owned(), "which is later than the requested time"),
         (&damaged, text(last), "is damaged"),
     ] {
         let (done, told) = verify(place, &to);

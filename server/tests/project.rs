@@ -232,7 +232,7 @@ async fn a_failing_migration_ends_the_start_with_its_position_and_what_was_appli
     assert!(!success);
     assert!(told.contains("2_bad.sql:3: function missing() does not exist"), "{told}");
     assert!(
-        told.contains("applied before it: 1 file(s), the last 1_good.sql; correct it and run 'ferrobase start'"),
+        told.contains("applied before it: 1 file(s), the last 1_good.sql; fix it and run 'ferrobase start'"),
         "{told}"
     );
     // After the file is fixed, the next start continues there.

@@ -132,7 +132,7 @@ async fn dumps_of_schema_data_and_roles_recreate_the_database() {
     assert!(command.contains("pg_dump --dbname") && !command.contains("postgres:postgres"), "{command}");
     for (wrong, word) in [
         (vec!["db", "dump", "-s", "nowhere"], "there is no schema named 'nowhere'"),
-        (vec!["db", "dump", "--linked"], "name its database by --db-url"),
+        (vec!["db", "dump", "--linked"], "pass its database with --db-url"),
         (vec!["db", "dump", "--use-copy"], "--data-only"),
         (vec!["db", "dump", "--db-url", "postgresql://postgres:no@127.0.0.1:1/x"], "cannot connect to the database"),
     ] {

@@ -366,7 +366,7 @@ async fn a_reset_restores_the_state_of_a_fresh_start() {
     );
     let (mut socket, _) = tokio_tungstenite::connect_async(socket).await.expect("a socket");
     let log = std::fs::read_to_string(project.folders()[0].join("server.log")).expect("a log");
-    assert!(!log.contains("nothing reads the setting"), "{log}");
+    assert!(!log.contains("unknown setting"), "{log}");
     for round in 0..3 {
         let owner = crate::support::cluster::connect(copy.text("DB_URL")).await;
         let changes = "insert into tasks (title) values ('mine'); alter table tasks rename column title to name;

@@ -199,12 +199,12 @@ async fn an_imported_project_keeps_its_users_and_their_sessions() {
     let (_, told) = here.ok(&[&import[..], &["--yes"]].concat());
     report.took("`ferrobase import`, including the restart", begun);
     assert!(told.contains(&format!("Imported {count} accounts, {count} sessions")), "{told}");
-    assert!(told.contains(&format!("Brought {files} files")) && !told.contains("Left out"), "{told}");
+    assert!(told.contains(&format!("Downloaded {files} files")) && !told.contains("Left out"), "{told}");
     assert_same(&state(&here), &expected);
     // Repeated: the same state, and no file is copied again.
     let begun = Instant::now();
     let (_, told) = here.ok(&[&import[..], &["--yes"]].concat());
-    assert!(told.contains(&format!("Brought 0 files (0 bytes), {files} were there")), "{told}");
+    assert!(told.contains(&format!("Downloaded 0 files (0 bytes), {files} already existed")), "{told}");
     report.took("a second import", begun);
     assert_same(&state(&here), &expected);
     let owners = "select string_agg(distinct pg_get_userbyid(relowner)::text, ',') from pg_class
@@ -352,11 +352,11 @@ async fn a_dump_of_a_hosted_project_comes_over(here: &Project, people: &[Person]
     let (_, told) = here.ok(&["import", "--yes", "--dump", "hosted.sql"]);
     let left_out: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("Left out: ")).collect();
     let expected = [
-        "1 values of auth.users.planet: there is no such column here",
+        "1 values of auth.users.planet: the column does not exist here",
         "ALTER ROLE \"authenticator\" SET \"session_preload_libraries\" TO 'safeupdate'",
         "CREATE EXTENSION IF NOT EXISTS no_such_thing WITH SCHEMA extensions (extension \"no_such_thing\" is not available)",
         "DO $$ begin raise 'not of a dump'; end $$",
-        "rows of auth.moons: there is no such table here",
+        "rows of auth.moons: the table does not exist here",
     ];
     for (found, expected) in left_out.iter().zip(expected) {
         assert_eq!(*found, expected);

@@ -85,7 +85,7 @@ async fn migrations_roles_and_seeds_are_pushed_and_fetched() {
 
     for (wrong, word) in [
         (vec!["db", "push", "--db-url", "postgresql://postgres:no@127.0.0.1:1/x"], "cannot connect to the database"),
-        (vec!["db", "push", "--linked"], "name its database by --db-url"),
+        (vec!["db", "push", "--linked"], "pass its database with --db-url"),
         (vec!["db", "push"], "the project is not running"),
         (vec!["migration", "fetch", "--db-url", "nonsense"], "connection string"),
     ] {

@@ -491,12 +491,12 @@ async fn doctor_distinguishes_a_replica_from_other_servers() {
     assert_eq!(level, "ok", "{text}");
     let primary = servers.primary().admin_url.clone();
     let (level, text) = examined(&servers, &primary);
-    assert!(level == "problem" && text.contains("no replica"), "{text}");
+    assert!(level == "problem" && text.contains("not a replica"), "{text}");
     let other = EmbeddedOptions { data_root: servers.root.join("other"), port: 0, ..EmbeddedOptions::default() };
     let other = EmbeddedPostgres::start(&other).await.expect("another PostgreSQL");
     migrate::prepare(&other.logins().admin_url, DEVELOPMENT_JWT_SECRET, &GivenUrls::default()).await.expect("prepared");
     let (level, text) = examined(&servers, &other.admin_url);
-    assert!(level == "problem" && text.contains("no copy"), "{text}");
+    assert!(level == "problem" && text.contains("is not a copy"), "{text}");
     other.stop().await;
     servers.kill_replica();
     let (level, text) = examined(&servers, &servers.replica_url());

@@ -153,10 +153,10 @@ async fn a_database_of_an_older_postgresql_is_upgraded_completely_and_can_go_bac
 
     // The server says what to do, and the check says what that would do.
     let (served, text) = house.run(&["serve"]);
-    assert!(!served && text.contains("'ferrobase upgrade' makes it one of version 18"), "{text}");
+    assert!(!served && text.contains("'ferrobase upgrade' upgrades it to version 18"), "{text}");
     let (fine, text) = house.run(&["upgrade", "--check"]);
     assert!(fine && text.contains("pending  PostgreSQL 15 becomes 18"), "{text}");
-    assert!(text.contains("note     no backup was ever proved"), "{text}");
+    assert!(text.contains("note     no backup was ever verified"), "{text}");
     let (fine, text) = house.run(&["upgrade", "--check", "--json"]);
     let report: Value = serde_json::from_str(&text).expect(&text);
     assert!(fine && report["pending"] == true && report["problems"] == 0, "{report:#}");
@@ -198,7 +198,7 @@ async fn a_database_of_an_older_postgresql_is_upgraded_completely_and_can_go_bac
     drop(sql);
     house.stop();
     let (done, text) = house.run(&["upgrade"]);
-    assert!(done && text.contains("is of PostgreSQL 18 already"), "{text}");
+    assert!(done && text.contains("is already PostgreSQL 18"), "{text}");
 
     let (done, text) = house.run(&["upgrade", "--back"]);
     assert!(done && text.contains("the database of PostgreSQL 15 is in place again"), "{text}");

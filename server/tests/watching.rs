@@ -198,7 +198,7 @@ fn a_stopping_server_drains_load_balancers_first() {
     assert!(!head.to_ascii_lowercase().contains("connection: close"), "{head}");
     let asked = std::time::Instant::now();
     house.signal(Signal::TERM);
-    until("load balancers are told", || house.get(admin, "/ready").0 == 503);
+    until("load balancers are notified", || house.get(admin, "/ready").0 == 503);
     assert_eq!(house.get(api, "/health").0, 503);
     let (head, _) = house.ask(api, "/auth/v1/.well-known/jwks.json");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");

@@ -75,7 +75,7 @@ rm -rf "$work/data"
 pebble "$secure" 60
 serve third bash -c 'set -a; . "$1"; set +a; SITE_URL=https://one.acme.test FERROBASE_MAIL=drop exec "$2" serve' - "$work/keys.env" "$binary"
 until_asked one.acme.test
-grep -q "the rights of root were given up" "$work/third.log" || fail "the server is still root"
+grep -q "dropped root's rights" "$work/third.log" || fail "the server is still root"
 owner=$(stat -c %U "$work/data/acme/key.pem")
 [ "$owner" != root ] && [ "$(ps -o user= -p "${started[third]}")" = "$owner" ] || fail "the key is of $owner"
 serial() {

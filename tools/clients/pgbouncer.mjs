@@ -213,11 +213,11 @@ try {
 
   assert.ok(!/prepared statement/.test(log("server.log")), log("server.log"));
   const good = doctor({ FERROBASE_POOLER_URL: pooledUrl });
-  assert.ok(good.includes("ok: requests go through a pooler, all else goes to the server itself"), good.join("\n"));
+  assert.ok(good.includes("ok: requests go through a pooler, everything else goes to the server directly"), good.join("\n"));
   const through = direct.replace(`:${databasePort}/`, `:${pooler}/`);
   assert.ok(doctor({ DATABASE_URL: through }).some((text) => text.startsWith("problem: DATABASE_URL goes through a pooler")));
   const noPooler = pooledUrl.replace(`:${pooler}/`, `:${databasePort}/`);
-  assert.ok(doctor({ FERROBASE_POOLER_URL: noPooler }).some((text) => text.startsWith("note: FERROBASE_POOLER_URL names no transaction pooler")));
+  assert.ok(doctor({ FERROBASE_POOLER_URL: noPooler }).some((text) => text.startsWith("note: FERROBASE_POOLER_URL does not name a transaction pooler")));
   const alone = doctor({ FERROBASE_POOLER_URL: pooledUrl, DATABASE_URL: "", FERROBASE_DB_PORT: "1" });
   assert.ok(alone.some((text) => text.startsWith("problem: FERROBASE_POOLER_URL is for requests alone")), alone.join("\n"));
   step("doctor tells which URL is missing or in the wrong place");

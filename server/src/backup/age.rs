@@ -35,13 +35,13 @@ const LINES_MAX: usize = 256;
 /// Why a file cannot be decrypted, or a key cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AgeError {
-    #[error("'{0}' is no public key: it begins with age1 ('ferrobase backup key' makes one)")]
+    #[error("'{0}' is not a public key, which begins with age1 ('ferrobase backup key' creates one)")]
     Recipient(String),
-    #[error("there is no private key in it: a line beginning with AGE-SECRET-KEY-1 is expected")]
+    #[error("it contains no private key: a line beginning with AGE-SECRET-KEY-1 is expected")]
     NoIdentity,
     #[error("it is not encrypted in the age format")]
     NotAge,
-    #[error("none of the private keys given opens it: use the one whose public key it was made for")]
+    #[error("none of the given private keys opens it: use the one whose public key it was made for")]
     WrongKey,
     #[error("its header was altered")]
     Header,

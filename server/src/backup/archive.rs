@@ -251,7 +251,7 @@ pub fn read(
         let path = entry.path().map_err(broken)?.to_string_lossy().trim_end_matches('/').to_owned();
         // Our archives have no such names. One that does could write outside the target folder.
         if path.starts_with('/') || path.split('/').any(|part| part == "..") {
-            return Err(damaged(format!("'{path}' is no name of an entry")));
+            return Err(damaged(format!("'{path}' is not a valid entry name")));
         }
         if entry.header().entry_type().is_dir() {
             take(&path, Item::Folder)?;
@@ -280,7 +280,7 @@ pub fn read(
     }
     let differing = manifest.entries.iter().find(|(path, content)| found.get(*path) != Some(*content));
     if let Some((path, _)) = differing {
-        return Err(damaged(format!("'{path}' is not what was backed up")));
+        return Err(damaged(format!("'{path}' differs from what was backed up")));
     }
     if found.len() != manifest.entries.len() {
         return Err(damaged("it holds more than its list says".to_owned()));

@@ -40,7 +40,7 @@ impl BackupStore {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = prefix.trim_matches('/');
         if bucket.is_empty() {
-            reader.problem(format!("'{text}' names no bucket: s3://bucket/prefix is wanted"));
+            reader.problem(format!("'{text}' does not name a bucket: expected s3://bucket/prefix"));
             return None;
         }
         let config = S3StoreConfig::of_backups(reader, bucket, prefix)?;

@@ -49,16 +49,16 @@ impl BackupConfig {
         let log_every = duration("FERROBASE_BACKUP_LOG_EVERY", "10s");
         if log_every.is_some() && reader.find(&["FERROBASE_BACKUP_EVERY"]).is_none() {
             reader.problem(
-                "FERROBASE_BACKUP_LOG_EVERY needs FERROBASE_BACKUP_EVERY: a log is of use after a backup only",
+                "FERROBASE_BACKUP_LOG_EVERY needs FERROBASE_BACKUP_EVERY: a log is only useful after a backup",
             );
         }
         if every.is_some() {
             if place.is_none() {
-                reader.problem("FERROBASE_BACKUP_EVERY needs FERROBASE_BACKUP_TO, the place for archives");
+                reader.problem("FERROBASE_BACKUP_EVERY needs FERROBASE_BACKUP_TO, the destination for archives");
             }
             if reader.find(&["FERROBASE_BACKUP_RECIPIENT"]).is_none() {
                 reader.problem(
-                    "FERROBASE_BACKUP_EVERY needs FERROBASE_BACKUP_RECIPIENT, a public key ('ferrobase backup key FILE' makes one)",
+                    "FERROBASE_BACKUP_EVERY needs FERROBASE_BACKUP_RECIPIENT, a public key ('ferrobase backup key FILE' creates one)",
                 );
             }
         }
@@ -67,7 +67,7 @@ impl BackupConfig {
         {
             if is_set && reader.find(&["DATABASE_URL"]).is_some() {
                 reader.problem(format!(
-                    "{name} is for the embedded PostgreSQL, and DATABASE_URL names another one: its backups are dumps"
+                    "{name} is only for the embedded PostgreSQL; backups of the one in DATABASE_URL are dumps"
                 ));
             }
         }
@@ -101,7 +101,7 @@ mod tests {
             ("DATABASE_URL", "postgresql://elsewhere"),
         ]);
         let problems = problems.expect_err("refused");
-        for name in ["BACKUP_TO", "BACKUP_RECIPIENT", "BACKUP_FULL_EVERY is for the embedded", "BACKUP_KEEP"] {
+        for name in ["BACKUP_TO", "BACKUP_RECIPIENT", "BACKUP_FULL_EVERY is only for the embedded", "BACKUP_KEEP"] {
             assert!(problems.iter().any(|problem| problem.contains(name)), "{name}: {problems:?}");
         }
         let problems = read(&[("FERROBASE_BACKUP_FULL_EVERY", "168h")]).expect_err("refused");

@@ -84,7 +84,9 @@ pub async fn major_of(url: &str) -> Result<u32, BackupError> {
 }
 
 async fn connect(url: &str) -> Result<Client, BackupError> {
-    let config = url.parse().map_err(|_| BackupError::Database("DATABASE_URL is no connection string".to_owned()))?;
+    let config = url
+        .parse()
+        .map_err(|_| BackupError::Database("DATABASE_URL is not a PostgreSQL connection string".to_owned()))?;
     let opened = db::connect(&config).await.map_err(|error| BackupError::Database(error.to_string()));
     let (client, connection) = opened?;
     tokio::spawn(connection);

@@ -35,11 +35,11 @@ pub enum BackupError {
     )]
     OtherMajorVersion { archive: PathBuf, archived: String, binaries: String },
     #[error(
-        "{} holds {what} already: restore into an empty FERROBASE_DATA_DIR, or say --replace to put the backup in its place",
+        "{} already holds {what}: restore into an empty FERROBASE_DATA_DIR, or pass --replace to replace it",
         .dir.display()
     )]
     NotEmpty { dir: PathBuf, what: &'static str },
-    #[error("the disk that holds {} is full ({free_mib} MiB free): free some room, or choose another folder", .dir.display())]
+    #[error("the disk that holds {} is full ({free_mib} MiB free): free some space, or choose another folder", .dir.display())]
     DiskFull { dir: PathBuf, free_mib: u64 },
     #[error(
         "the database keeps files outside of its folder (tablespaces), which a backup does not take: move its tables to \
@@ -47,7 +47,7 @@ pub enum BackupError {
     )]
     Tablespaces,
     #[error(
-        "the database has removed {file} of its log of changes before it was copied: try again when less is written"
+        "the database removed {file} of its log of changes before it was copied: try again when fewer writes happen"
     )]
     LogGone { file: String },
     #[error("the files of the database are in {}, which this command cannot read: run it on that machine as the user that runs the server", .dir.display())]
@@ -58,10 +58,10 @@ pub enum BackupError {
         .archive.display()
     )]
     NoLog { archive: PathBuf },
-    #[error("{} holds {made_at}, which is later than the moment asked for: use an older one", .archive.display())]
+    #[error("{} holds {made_at}, which is later than the requested time: use an older one", .archive.display())]
     TooEarly { archive: PathBuf, made_at: DateTime<Utc> },
     #[error(
-        "the archived log of changes ends {}: restore to that moment, or --to latest",
+        "the archived log of changes ends {}: restore to that time, or --to latest",
         .at.map_or("with the backup".to_owned(), |at| format!("at {}", at.to_rfc3339_opts(SecondsFormat::Millis, true)))
     )]
     LogEnds { at: Option<DateTime<Utc>> },
@@ -73,21 +73,21 @@ pub enum BackupError {
     )]
     LogGap { after: Option<DateTime<Utc>>, before: String },
     #[error(
-        "the log of changes was not archived for so long that the database has gone on without it: points in time begin anew"
+        "the log of changes was not archived for too long and the database has removed it: points in time start again"
     )]
     LogLost,
     #[error("this PostgreSQL cannot make incremental backups: version 17 or later is needed")]
     NoIncrements,
-    #[error("{name} is missing beside it, which this archive goes on from: put it there")]
+    #[error("{name}, which this archive continues from, is missing in the same place: put it there")]
     NoParent { name: String },
-    #[error("{} holds only what has changed since another archive, and its name must say which: give it its former name", .archive.display())]
+    #[error("{} only holds the changes since another archive, which its name must state: give it its former name", .archive.display())]
     Renamed { archive: PathBuf },
-    #[error("the archive goes on from others, and pg_combinebackup puts them together: {0}")]
+    #[error("the archive continues others, and combining them needs pg_combinebackup: {0}")]
     NoCombine(String),
-    #[error("{name} gave up: {said}")]
+    #[error("{name} failed: {said}")]
     Program { name: &'static str, said: String },
     #[error(
-        "{} is a dump of a database that DATABASE_URL named: set DATABASE_URL to the database that it is to be restored to",
+        "{} is a dump of an external database: set DATABASE_URL to the database to restore it to",
         .archive.display()
     )]
     IsDump { archive: PathBuf },
@@ -97,13 +97,13 @@ pub enum BackupError {
         .archive.display()
     )]
     NoDump { archive: PathBuf },
-    #[error("the database has {tables} tables already: make an empty one, and restore into that")]
+    #[error("the database already has {tables} tables: create an empty one and restore into that")]
     DatabaseNotEmpty { tables: i64 },
     #[error("{place}: {reason}")]
     Store { place: String, reason: String },
     #[error("the database refused: {0}")]
     Database(String),
-    #[error("stopped before it was done; nothing was left behind")]
+    #[error("stopped before it was finished; nothing was left behind")]
     Stopped,
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),

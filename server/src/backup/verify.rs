@@ -138,7 +138,7 @@ async fn examine(admin_url: &str, restored: Restored, files: &Path) -> Result<Pr
         let is_expected = found.is_some_and(|found| (before.min(after)..=before.max(after)).contains(&found));
         if !is_expected && !is_newer(&client, table, &restored.manifest.counted_xid, found).await? {
             let found = found.map_or("no such table".to_owned(), |found| format!("{found} rows"));
-            differences.push(format!("{table}: {} rows were backed up, {found} came back", counted[0]));
+            differences.push(format!("{table}: {} rows were backed up, {found} were restored", counted[0]));
         }
     }
     let mut hashed = 0;
@@ -188,16 +188,16 @@ fn differs((path, etag, size): &(PathBuf, Option<String>, Option<i64>)) -> Optio
     let hashed = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut HashWriter(&mut digest)));
     let length = match hashed {
         Ok(length) => length,
-        Err(error) => return Some(format!("{}: its row is there, its file is not ({error})", path.display())),
+        Err(error) => return Some(format!("{}: its file is missing ({error})", path.display())),
     };
     if size.is_some_and(|size| u64::try_from(size) != Ok(length)) {
-        return Some(format!("{}: it has another length than its row says", path.display()));
+        return Some(format!("{}: its length differs from its row", path.display()));
     }
     let etag = etag.as_deref().map(|etag| etag.trim_matches('"'));
     // The ETag of a multipart upload is not a hash of the whole file.
     let known = etag.filter(|etag| etag.len() == 32 && etag.bytes().all(|byte| byte.is_ascii_hexdigit()));
     if known.is_some_and(|known| known != hex::encode(digest.finalize())) {
-        return Some(format!("{}: its content is not what its row says", path.display()));
+        return Some(format!("{}: its content differs from its row", path.display()));
     }
     None
 }

@@ -92,7 +92,7 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
     let config = reader.finish(config)?;
     let backup_store = given.or(config.to);
     let backup_store = backup_store.context(
-        "where to? Name a folder, best on another disk, or s3://bucket/prefix by --to or FERROBASE_BACKUP_TO",
+        "no destination: name a folder, preferably on another disk, or s3://bucket/prefix with --to or FERROBASE_BACKUP_TO",
     )?;
     let mut recipients = args.recipient.iter().map(|text| text.parse()).collect::<Result<Vec<Recipient>, _>>()?;
     if recipients.is_empty() {
@@ -119,7 +119,7 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
         Ok((made, removed))
     }))?;
     let external = external.is_some();
-    let what = if made.is_incremental() { "what has changed of the database" } else { "the database" };
+    let what = if made.is_incremental() { "the changes of the database" } else { "the database" };
     let mut text = format!(
         "{}: {} MiB, {what} and {} files as of {}\n",
         made.archive,
@@ -130,12 +130,12 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
     text.extend(removed.iter().map(|old| format!("removed {old}\n")));
     if external {
         text.push_str(
-            "it is a dump of the database that DATABASE_URL names: restores to a point in time are its provider's, who has its log\n",
+            "it is a dump of the database that DATABASE_URL names: only its provider, who has its log, can restore it to a point in time\n",
         );
     }
     if let Files::Elsewhere(place) = files {
         text.push_str(&format!(
-            "the files of objects are not in it: they are in {place}, which has versions and copies of its own\n"
+            "the files of objects are not in it: they are in {place}, which has its own versions and copies\n"
         ));
     }
     super::print_all(&text)
@@ -223,7 +223,7 @@ fn verify(
             let proof = if manifest.dump {
                 anyhow::ensure!(
                     to.is_none(),
-                    "{full_name} is a dump, without a log of changes: its provider restores the database to points in time"
+                    "{full_name} is a dump without a log of changes: only the database's provider can restore it to a point in time"
                 );
                 let major = manifest.postgres.parse().unwrap_or(0);
                 // Checked before a scratch database is started.
@@ -258,9 +258,12 @@ fn verify(
     text.extend(proof.differences.iter().map(|difference| format!("{difference}\n")));
     super::print_all(&text)?;
     let count = proof.differences.len();
-    anyhow::ensure!(count == 0, "{count} thing(s) did not come back as they were: make another backup and verify that");
+    anyhow::ensure!(
+        count == 0,
+        "{count} difference(s) between the backup and its restored copy: make another backup and verify it"
+    );
     State::record_proved(&embedded.data_root, Backup::new(&full_name, manifest.made_at))?;
-    super::print_all("proved: all of it came back\n")
+    super::print_all("verified: everything was restored\n")
 }
 
 /// The local file of an archive named on the command line, and its full name. An archive in a bucket is copied below `room`.
@@ -290,7 +293,7 @@ pub fn depot_of(archive: &str, source: &Source) -> anyhow::Result<(BackupStore, 
     let place = if place.is_empty() { "/" } else { place };
     let mut reader = Reader::new(source);
     let backup_store = BackupStore::read(place, &mut reader);
-    Ok((reader.finish(backup_store)?.context("that is no place")?, name.to_owned()))
+    Ok((reader.finish(backup_store)?.context("that is not a destination")?, name.to_owned()))
 }
 
 fn make_key(file: &Path) -> anyhow::Result<()> {

@@ -45,7 +45,7 @@ pub fn settle(source: &mut Source, only: Option<Api>) -> anyhow::Result<()> {
         match &settled {
             None => settled = Some(tls),
             Some(other) if *other == tls => {}
-            Some(_) => anyhow::bail!("{name} and {} differ in how the database's certificate is judged", names[0]),
+            Some(_) => anyhow::bail!("{name} and {} differ in how the database's certificate is verified", names[0]),
         }
     }
     db::install_tls(&settled.unwrap_or_default()).map_err(|error| anyhow::anyhow!("the way to the database: {error}"))

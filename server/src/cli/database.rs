@@ -47,7 +47,7 @@ impl Database {
         W: FnOnce(Logins) -> F,
     {
         let stop = Stop::watch()?;
-        let stopped = || anyhow::anyhow!("stopped before it was done");
+        let stopped = || anyhow::anyhow!("stopped before it was finished");
         let database = stop.before(Self::open(source)).await.ok_or_else(stopped)??;
         let outcome = stop.before(work(database.logins.clone())).await;
         if let Some(embedded) = database.embedded {

@@ -39,7 +39,7 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
         Ok(applied?)
     }))?;
     let mut text: String = applied.files.iter().map(|file| format!("applied {file}\n")).collect();
-    text.push_str(&format!("{} applied, {} were there already\n", applied.files.len(), applied.unchanged));
+    text.push_str(&format!("{} applied, {} unchanged\n", applied.files.len(), applied.unchanged));
     super::print_all(&text)
 }
 

@@ -55,7 +55,10 @@ pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
         text.push_str(&format!("the files of objects were not in the backup: they are in {place}\n"));
     }
     if let Some(former) = &restored.former {
-        text.push_str(&format!("the former database is in {}: remove it when it is not needed\n", former.display()));
+        text.push_str(&format!(
+            "the former database is in {}: remove it when you no longer need it\n",
+            former.display()
+        ));
     }
     text.push_str(&about_keys(&data_dir, &restored.keys, source)?);
     super::print_all(&text)
@@ -87,7 +90,7 @@ async fn bring_back(
     }
     match refused {
         Some(error) => Err(error.into()),
-        None => anyhow::bail!("{} holds no archive from before that moment", args.archive),
+        None => anyhow::bail!("{} holds no archive from before that time", args.archive),
     }
 }
 
@@ -95,12 +98,12 @@ async fn bring_back(
 fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, source: &Source) -> anyhow::Result<()> {
     anyhow::ensure!(
         args.to.is_none(),
-        "DATABASE_URL names a database that ferrobase does not run: its provider restores it to a point in time"
+        "DATABASE_URL names an external database: only its provider can restore it to a point in time"
     );
     // pg_restore cannot drop everything that a dump creates, such as the keys of partitions.
     anyhow::ensure!(
         !args.replace,
-        "nothing is replaced in a database that ferrobase does not run: make an empty one, set DATABASE_URL to that, and restore"
+        "an external database is not replaced: create an empty one, set DATABASE_URL to it, and restore"
     );
     let data_dir = binaries(source).data_root;
     let files = storage(source)?.backend.folder().to_owned();
@@ -116,7 +119,7 @@ fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, sourc
         stop.before(work).await.ok_or(BackupError::Stopped)?
     })?;
     let mut text = format!(
-        "the dump of {} is in the database of DATABASE_URL, and {files} files are in {}\n",
+        "the dump of {} was restored to the database in DATABASE_URL, and {files} files to {}\n",
         manifest.made_at.format("%Y-%m-%d %H:%M:%S UTC"),
         target.files.display()
     );
@@ -147,7 +150,7 @@ async fn candidates(given: &str, moment: RestorePoint, source: &Source) -> anyho
     }
     let mut reader = Reader::new(source);
     let backup_store = BackupStore::read(given, &mut reader);
-    let backup_store = reader.finish(backup_store)?.context("that is no place")?;
+    let backup_store = reader.finish(backup_store)?.context("that is not a destination")?;
     let mut archives = backup::archives(&backup_store).await?;
     archives.retain(|(begun, _)| match moment {
         RestorePoint::At(time) => *begun < time,

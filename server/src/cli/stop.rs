@@ -19,7 +19,7 @@ impl Stop {
 
     /// Starts watching signals and `other`, whose completion counts as a signal.
     pub fn watch_with(other: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("signals cannot be watched");
+        let listen = |kind| signal(kind).context("signal handlers cannot be installed");
         let mut terminate = listen(SignalKind::terminate())?;
         let mut interrupt = listen(SignalKind::interrupt())?;
         // Under `nohup` the server is meant to outlive its terminal.

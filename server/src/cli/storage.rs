@@ -70,7 +70,7 @@ async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
     let moved = Database::with(source, async |logins| {
         let pool = Pool::new(&logins.url, &PoolOptions { size: 1, ..PoolOptions::default() })?;
         let tell = |moved: &Moved| {
-            eprintln!("{} copied, {} there already, {} bytes", moved.copied, moved.already_there, moved.bytes);
+            eprintln!("{} copied, {} already there, {} bytes", moved.copied, moved.already_there, moved.bytes);
         };
         let moved = move_files(&pool, &from, &to, tell).await;
         let target = format!("{} to {}", args.from, args.to);
@@ -80,7 +80,7 @@ async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
     })
     .await?;
     let mut text = format!(
-        "{} copied ({} bytes), {} there already, {} missing, {} differing\n",
+        "{} copied ({} bytes), {} already there, {} missing, {} differing\n",
         moved.copied,
         moved.bytes,
         moved.already_there,
@@ -88,7 +88,7 @@ async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
         moved.differing.len()
     );
     text.extend(moved.missing.iter().map(|place| format!("missing in the source: {place}\n")));
-    text.extend(moved.differing.iter().map(|place| format!("not what its row says: {place}\n")));
+    text.extend(moved.differing.iter().map(|place| format!("differs from its row: {place}\n")));
     super::print_all(&text)?;
     anyhow::ensure!(moved.is_whole(), "not every row has its file in the new store");
     Ok(())
@@ -98,7 +98,7 @@ async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
 fn store(name: &str, source: &Source) -> anyhow::Result<BackendConfig> {
     if !["file", "s3"].contains(&name) {
         let path = PathBuf::from(name);
-        anyhow::ensure!(path.is_dir(), "{name} is no folder; 'file' and 's3' are stores of the settings");
+        anyhow::ensure!(path.is_dir(), "{name} is not a folder; 'file' and 's3' name the configured stores");
         return Ok(BackendConfig::Folder(path));
     }
     let mut source = source.clone();

@@ -35,7 +35,7 @@ pub fn run(args: &UpgradeArgs, source: &Source) -> anyhow::Result<()> {
     let external = Reader::new(source).text(&["DATABASE_URL"]);
     let embedded = binaries(source);
     if args.back {
-        anyhow::ensure!(external.is_none(), "DATABASE_URL names a database that ferrobase does not run");
+        anyhow::ensure!(external.is_none(), "DATABASE_URL names an external database");
         return go_back(&embedded);
     }
     let places = block_on(async { Ok(places(&embedded, args.from_bin.clone(), source).await) })?;
@@ -66,7 +66,7 @@ fn look(args: &UpgradeArgs, external: Option<String>, embedded: EmbeddedOptions,
     } else {
         report.lines()
     })?;
-    anyhow::ensure!(report.problems == 0, "{} thing(s) are in the way of an upgrade", report.problems);
+    anyhow::ensure!(report.problems == 0, "{} problem(s) prevent an upgrade", report.problems);
     Ok(())
 }
 
@@ -88,7 +88,7 @@ fn major(embedded: &EmbeddedOptions, places: &Places, source: &Source) -> anyhow
         }
     })?;
     let text = match outcome {
-        Outcome::Current { major } => format!("the database is of PostgreSQL {major} already\n"),
+        Outcome::Current { major } => format!("the database is already PostgreSQL {major}\n"),
         Outcome::Upgraded(upgraded) => told(&upgraded),
     };
     super::print_all(&text)
@@ -101,7 +101,7 @@ fn told(Upgraded { from, to, former, tables, rows, lost_slots, notes }: &Upgrade
         former.display()
     );
     if !lost_slots.is_empty() {
-        text.push_str(&format!("replication slots that have to be made anew: {}\n", lost_slots.join(", ")));
+        text.push_str(&format!("replication slots that have to be created again: {}\n", lost_slots.join(", ")));
     }
     text.extend(notes.iter().map(|note| format!("{note}\n")));
     text

@@ -254,7 +254,7 @@ fn add_password(pairs: &mut Pairs, source: &Source) {
         return;
     }
     if metadata.mode() & 0o077 != 0 {
-        tracing::warn!(file = %file.display(), "the password file is ignored: others than its owner may read it");
+        tracing::warn!(file = %file.display(), "the password file is ignored because other users can read it");
         return;
     }
     let Ok(text) = std::fs::read_to_string(&file) else { return };
@@ -375,7 +375,7 @@ fn identity(
     // The group may read a key owned by root.
     let open = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.mode() & open != 0 {
-        return Err(format!("the key {} may be read by others than its owner", key.display()));
+        return Err(format!("the key {} can be read by other users", key.display()));
     }
     Ok(Some((certificate, key)))
 }
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(tls.identity, Some((folder.join("postgresql.crt"), folder.join("postgresql.key"))));
         assert_eq!(resolve("host=h sslcertmode=disable", &source).1.identity, None);
         std::fs::set_permissions(folder.join("postgresql.key"), std::fs::Permissions::from_mode(0o644)).expect("open");
-        assert!(Conninfo::resolve("host=h", &source).is_err_and(|error| error.contains("may be read by others")));
+        assert!(Conninfo::resolve("host=h", &source).is_err_and(|error| error.contains("can be read by other users")));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
         let (value, after) = read_value(value.trim_start()).map_err(|what| format!("line {line}: {what}"))?;
         let line_rest = after.split('\n').next().unwrap_or_default().trim();
         if !(line_rest.is_empty() || line_rest.starts_with('#')) {
-            return Err(format!("line {line}: '{line_rest}' behind a value"));
+            return Err(format!("line {line}: '{line_rest}' after a value"));
         }
         settings.insert(in_environment(name), value);
         rest = after;
@@ -50,7 +50,7 @@ fn read_value(text: &str) -> Result<(String, &str), String> {
             "true" | "on" => Ok(("true".to_owned(), rest)),
             "false" | "off" => Ok(("false".to_owned(), rest)),
             number if number.parse::<f64>().is_ok() => Ok((number.to_owned(), rest)),
-            other => Err(format!("'{other}' is no value: a text stands in quotes")),
+            other => Err(format!("'{other}' is not a value: strings must be quoted")),
         };
     };
     let mut value = String::new();
@@ -66,9 +66,9 @@ fn read_value(text: &str) -> Result<(String, &str), String> {
                 Some('u') => {
                     let digits: String = characters.by_ref().take(4).map(|(_, c)| c).collect();
                     let c = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
-                    value.push(c.ok_or_else(|| format!("'\\u{digits}' is no character"))?);
+                    value.push(c.ok_or_else(|| format!("'\\u{digits}' is not a character"))?);
                 }
-                Some(other) => return Err(format!("'\\{other}' is no escape")),
+                Some(other) => return Err(format!("'\\{other}' is not an escape")),
                 None => break,
             },
             c => value.push(c),
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn errors_are_reported_with_their_line() {
         for (text, what) in [
-            ("db-uri = postgres://x", "line 1: 'postgres://x' is no value"),
+            ("db-uri = postgres://x", "line 1: 'postgres://x' is not a value"),
             ("\n\ndb-uri", "line 3: no 'name = value'"),
             ("a = \"x", "line 1: a text has no end"),
-            ("a = 1\nb = \"x\" y", "line 2: 'y' behind a value"),
+            ("a = 1\nb = \"x\" y", "line 2: 'y' after a value"),
             ("= 1", "line 1: no 'name = value'"),
-            ("a = \"\\q\"", "line 1: '\\q' is no escape"),
+            ("a = \"\\q\"", "line 1: '\\q' is not an escape"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.starts_with(what), "{text}: {error}");

@@ -189,15 +189,14 @@ impl ServerConfig {
         let inbox_listen = reader.parse_or(&["FERROBASE_INBOX_LISTEN"], "an address with a port", loopback(54324));
         if development && !inbox_listen.ip().is_loopback() {
             reader.problem(format!(
-                "FERROBASE_INBOX_LISTEN is {inbox_listen}: the inbox shows everybody's mail, so it must be an address \
-                 of this machine alone"
+                "FERROBASE_INBOX_LISTEN is {inbox_listen}: the inbox shows everybody's mail, so it must be a loopback address"
             ));
         }
         let inbox_smtp_listen: Option<SocketAddr> =
             reader.parse(&["FERROBASE_INBOX_SMTP_LISTEN"], "an address with a port");
         if inbox_smtp_listen.is_some_and(|address| !development || !address.ip().is_loopback()) {
             reader.problem(
-                "FERROBASE_INBOX_SMTP_LISTEN is for development only (FERROBASE_DEV=true), at an address of this machine alone",
+                "FERROBASE_INBOX_SMTP_LISTEN is for development only (FERROBASE_DEV=true), at a loopback address",
             );
         }
         let tls = TlsConfig::read(reader);
@@ -208,7 +207,7 @@ impl ServerConfig {
         let database_url = reader.secret(&["DATABASE_URL"]);
         if let Some(Err(error)) = database_url.as_ref().map(|url| url.reveal().parse::<tokio_postgres::Config>()) {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            reader.problem(format!("DATABASE_URL is no connection string of PostgreSQL{cause}"));
+            reader.problem(format!("DATABASE_URL is not a PostgreSQL connection string{cause}"));
         }
         if reader.find(&["FERROBASE_POOLER_URL"]).is_some() && database_url.is_none() {
             reader.problem(
@@ -282,7 +281,7 @@ pub fn replica_max_age(reader: &mut Reader<'_>) -> Duration {
     if let Some((_, url)) = reader.find(&["FERROBASE_READ_REPLICA_URL"])
         && url.parse::<tokio_postgres::Config>().is_err()
     {
-        reader.problem("FERROBASE_READ_REPLICA_URL is no connection string of PostgreSQL");
+        reader.problem("FERROBASE_READ_REPLICA_URL is not a PostgreSQL connection string");
     }
     age
 }
@@ -311,7 +310,7 @@ const KNOWN_KEYS: [(&str, &str); 7] = [
 fn jwt_secret(reader: &mut Reader<'_>, development: bool, listen: SocketAddr) -> Secret {
     let given = reader.find(&["JWT_SECRET", "GOTRUE_JWT_SECRET"]);
     if given.is_none() && !development {
-        reader.problem("JWT_SECRET is not set (make keys with 'ferrobase keys generate')");
+        reader.problem("JWT_SECRET is not set (generate keys with 'ferrobase keys generate')");
         return Secret::new(DEVELOPMENT_JWT_SECRET);
     }
     let (name, secret) = given.unwrap_or(("JWT_SECRET", DEVELOPMENT_JWT_SECRET));
@@ -330,7 +329,7 @@ fn jwt_secret(reader: &mut Reader<'_>, development: bool, listen: SocketAddr) ->
     let problems = known.into_iter().map(|name| {
         format!(
             "{name} is the well-known development one, which is for FERROBASE_DEV=true on this machine alone \
-             (FERROBASE_LISTEN is {listen}): make keys with 'ferrobase keys generate'"
+             (FERROBASE_LISTEN is {listen}): generate keys with 'ferrobase keys generate'"
         )
     });
     for problem in problems.collect::<Vec<_>>() {
@@ -397,7 +396,7 @@ mod tests {
         for url in ["postgresql://me:geheim@127.0.0.1:port/app", "geheim", "postgresql://me:geheim@h/app?sslmode=full"]
         {
             let problems = read(&[("FERROBASE_DEV", "true"), ("DATABASE_URL", url)]).expect_err("refused").to_string();
-            assert!(problems.starts_with("DATABASE_URL is no connection string"), "{problems}");
+            assert!(problems.starts_with("DATABASE_URL is not a PostgreSQL connection string"), "{problems}");
             assert!(!problems.contains("geheim"), "{problems}");
         }
     }

@@ -69,7 +69,7 @@ impl Source {
         let mut source = self.clone();
         match self.path.as_deref().map(|path| self.read_file(path)).transpose() {
             Ok(file) => source.file = file.unwrap_or_default(),
-            Err(error) => tracing::error!(%error, "keeping the settings of the file as they were"),
+            Err(error) => tracing::error!(%error, "keeping the previous settings of the file"),
         }
         source
     }

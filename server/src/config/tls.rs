@@ -64,12 +64,12 @@ impl TlsConfig {
             ((None, None), false) => Some(CertificateSource::Acme(acme)),
             ((_, _), false) => {
                 reader.problem(
-                    "FERROBASE_TLS_CERT and FERROBASE_ACME_DOMAINS are two sources of one certificate: set one",
+                    "FERROBASE_TLS_CERT and FERROBASE_ACME_DOMAINS both provide the certificate: set only one",
                 );
                 return None;
             }
             ((_, _), true) => {
-                reader.problem("FERROBASE_TLS_CERT and FERROBASE_TLS_KEY belong together");
+                reader.problem("FERROBASE_TLS_CERT and FERROBASE_TLS_KEY must be set together");
                 return None;
             }
         };
@@ -83,7 +83,7 @@ impl TlsConfig {
                 None
             }
             (None, Some(_)) => {
-                reader.problem("there is a certificate, but FERROBASE_TLS_LISTEN does not say where HTTPS is served");
+                reader.problem("there is a certificate, but FERROBASE_TLS_LISTEN is not set");
                 None
             }
             (None, None) => {
@@ -128,9 +128,9 @@ mod tests {
     fn half_a_configuration_is_refused() {
         for (pairs, reason) in [
             (&[LISTEN][..], "needs a certificate"),
-            (&[LISTEN, FILES[0]], "belong together"),
-            (&[FILES[0], FILES[1]], "does not say where"),
-            (&[LISTEN, FILES[0], FILES[1], DOMAINS], "two sources"),
+            (&[LISTEN, FILES[0]], "must be set together"),
+            (&[FILES[0], FILES[1]], "FERROBASE_TLS_LISTEN is not set"),
+            (&[LISTEN, FILES[0], FILES[1], DOMAINS], "both provide"),
             (&[("FERROBASE_TLS_REDIRECT", "true")], "needs FERROBASE_TLS_LISTEN"),
         ] {
             let problems = read(pairs).expect_err("refused");

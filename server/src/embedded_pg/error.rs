@@ -16,7 +16,7 @@ pub enum EmbeddedError {
     #[error("PostgreSQL refuses to run as root and there is neither a user 'postgres' nor 'nobody' to run it as")]
     NoAccount,
     #[error(
-        "the user '{user}', as whom PostgreSQL has to run, cannot use the binaries in {}: choose a PG_BIN_DIR it can read",
+        "PostgreSQL has to run as the user '{user}', who cannot use the binaries in {}: choose a PG_BIN_DIR it can read",
         .dir.display()
     )]
     UnreachableBinaries { user: String, dir: PathBuf },
@@ -43,7 +43,7 @@ pub enum EmbeddedError {
     ForeignCluster { dir: PathBuf, owner: u32 },
     #[error("{} is not a PostgreSQL cluster (no PG_VERSION in it): move it away", .dir.display())]
     NotACluster { dir: PathBuf },
-    #[error("the disk that holds {} is full ({free_mib} MiB free, {needed_mib} MiB needed): free some room", .dir.display())]
+    #[error("the disk that holds {} is full ({free_mib} MiB free, {needed_mib} MiB needed): free some space", .dir.display())]
     DiskFull { dir: PathBuf, free_mib: u64, needed_mib: u64 },
     #[error("PostgreSQL could not create the database in {}: {reason}", .dir.display())]
     Init { dir: PathBuf, reason: String },
@@ -63,7 +63,7 @@ pub enum EmbeddedError {
     AdminPassword { dir: PathBuf },
     #[error("the roles of the database in {} could not be brought up to date: {reason}", .dir.display())]
     Roles { dir: PathBuf, reason: String },
-    #[error("the database could not be made from its template: {reason}")]
+    #[error("the database could not be created from its template: {reason}")]
     Seed { reason: String },
     #[error("{action} {}: {source}", .path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
@@ -82,7 +82,7 @@ fn other_version(cluster: &str, binaries: &str) -> String {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     if number(cluster) < number(binaries) {
         format!(
-            "'ferrobase upgrade' makes it one of version {binaries}; or set PG_BIN_DIR to the binaries of version {cluster}"
+            "'ferrobase upgrade' upgrades it to version {binaries}; or set PG_BIN_DIR to the binaries of version {cluster}"
         )
     } else {
         format!("set PG_BIN_DIR to the binaries of version {cluster}")

@@ -150,9 +150,7 @@ impl EmbeddedPostgres {
         };
         if options.passwords == Passwords::Private && anew.exists() {
             std::fs::remove_file(&anew).map_err(EmbeddedError::io("cannot remove", &anew))?;
-            tracing::info!(
-                "the passwords of the database were changed, as 'ferrobase keys rotate --database' has asked"
-            );
+            tracing::info!("the database passwords were changed, as requested by 'ferrobase keys rotate --database'");
         }
         Ok(Self {
             url,

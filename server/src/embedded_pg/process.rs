@@ -142,7 +142,7 @@ async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<
             status = child.wait() => {
                 pid.store(0, Ordering::Release);
                 let status = status.map_or_else(|e| e.to_string(), |s| s.to_string());
-                tracing::error!(%status, "the embedded PostgreSQL ended unexpectedly; starting it again");
+                tracing::error!(%status, "the embedded PostgreSQL ended unexpectedly; restarting it");
             }
         }
         child = loop {
@@ -150,7 +150,7 @@ async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<
                 _ = &mut stopped => return ended(&pid).await,
                 started = again(&launch, &pid) => match started {
                     Ok(child) => break child,
-                    Err(error) => tracing::error!(%error, "the embedded PostgreSQL cannot be started again yet"),
+                    Err(error) => tracing::error!(%error, "the embedded PostgreSQL cannot be restarted yet"),
                 }
             }
             tokio::select! {

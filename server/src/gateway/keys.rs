@@ -101,7 +101,9 @@ impl ApiKeys {
             // Tokens signed with a key pair are verified by the server that has the key.
             None if unverified(key?).is_some_and(|(header, _)| header["alg"] != "HS256") => None,
             Some(named) => Some(format!("{name} is a key of the role {named}")),
-            None => Some(format!("{name} is not signed with JWT_SECRET (make keys with 'ferrobase keys generate')")),
+            None => {
+                Some(format!("{name} is not signed with JWT_SECRET (generate keys with 'ferrobase keys generate')"))
+            }
         });
         let wrong_opaque = opaque
             .into_iter()
@@ -299,7 +301,7 @@ mod tests {
             problems(&[("ANON_KEY", &service), ("SERVICE_ROLE_KEY", &sign_key("another secret", "service_role"))]),
             [
                 "ANON_KEY is a key of the role service_role",
-                "SERVICE_ROLE_KEY is not signed with JWT_SECRET (make keys with 'ferrobase keys generate')",
+                "SERVICE_ROLE_KEY is not signed with JWT_SECRET (generate keys with 'ferrobase keys generate')",
             ]
         );
         assert_eq!(problems(&[("SB_SECRET_KEY", "x")]), ["SB_SECRET_KEY must begin with sb_secret_"]);

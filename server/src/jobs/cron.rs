@@ -50,7 +50,7 @@ pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
             continue;
         }
         if let Err(error) = outcome {
-            tracing::warn!(%error, "the schedule of jobs cannot be kept; trying again");
+            tracing::warn!(%error, "scheduled jobs cannot be run at the moment; trying again");
         }
         tokio::select! {
             () = tokio::time::sleep(AGAIN_AFTER) => {}

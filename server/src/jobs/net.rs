@@ -199,7 +199,7 @@ async fn record(client: &Client, id: i64, answer: &Answer) -> anyhow::Result<()>
         )
         .await;
     if let Err(error) = kept {
-        tracing::warn!(id, %error, "the answer to a queued HTTP request could not be kept");
+        tracing::warn!(id, %error, "the response to a queued HTTP request could not be stored");
         anyhow::ensure!(!client.is_closed(), "the connection was lost");
     }
     Ok(())

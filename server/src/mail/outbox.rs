@@ -141,7 +141,7 @@ async fn lane(
         match deliver(&pool, &*sender, channel, given_up(stopped.clone())).await {
             Ok(true) => continue,
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "the mail outbox cannot be read now"),
+            Err(error) => tracing::warn!(%error, "the mail outbox cannot be read at the moment"),
         }
         tokio::select! {
             _ = stopped.changed() => return,
@@ -191,7 +191,7 @@ async fn deliver(
     let sent = tokio::select! {
         sent = sender.send(&mail.message) => sent,
         () = given_up => {
-            tracing::info!(mail = mail.id, "a mail is left for the next start");
+            tracing::info!(mail = mail.id, "a mail was left for the next start");
             give_back(pool, &mail).await?;
             return Ok(true);
         }

@@ -71,7 +71,7 @@ impl Smtp {
             let name = HeaderName::new_from_ascii(name.clone()).map_err(unusable)?;
             // A line break would allow header injection.
             if value.contains(['\r', '\n']) {
-                return Err(MailError::Unusable(format!("the header {name} holds a line break")));
+                return Err(MailError::Unusable(format!("the header {name} contains a line break")));
             }
             email.headers_mut().insert_raw(HeaderValue::new(name, value.clone()));
         }

@@ -91,6 +91,6 @@ async fn take_over(session: &Session, files: &[SqlFile], superseded: &Superseded
         Ledger::Migrations.record(session, file).await?;
     }
     client.batch_execute("commit").await?;
-    tracing::info!(files = versions.len(), "took over a database that earlier files of the application had made");
+    tracing::info!(files = versions.len(), "took over a database created by earlier application files");
     Ok(())
 }

@@ -43,18 +43,18 @@ pub enum MigrateError {
         /// What remains of this file and the earlier ones.
         kept: String,
     },
-    #[error("seeding is refused: the database holds {count} user(s) that no seed made (such as {example})")]
+    #[error("seeding is refused: the database has {count} user(s) that no seed created (such as {example})")]
     ForeignUsers { count: i64, example: String },
     #[error(
-        "role {role} refuses the password that ferrobase gives the roles it makes: set {setting} to a URL that logs in as it"
+        "role {role} does not accept the password that ferrobase gives the roles it creates: set {setting} to a URL that logs in as it"
     )]
     ForeignRole { role: &'static str, setting: &'static str },
     #[error(
-        "the database URL has no password: set JWT_SECRET, from which those of the server's roles are then derived"
+        "the database URL has no password: set JWT_SECRET, from which the passwords of the server's roles are then derived"
     )]
     NoKey,
     #[error(
-        "the pooler of FERROBASE_POOLER_URL does not let role {role} in, which the server made at DATABASE_URL: {cause}"
+        "the pooler of FERROBASE_POOLER_URL does not accept role {role}, which the server created at DATABASE_URL: {cause}"
     )]
     Pooler { role: String, cause: String },
     #[error("{0}")]

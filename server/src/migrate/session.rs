@@ -105,7 +105,7 @@ impl Session {
             }
             if !is_told {
                 is_told = true;
-                tracing::info!("another instance brings the database up to date; waiting for it");
+                tracing::info!("another instance is updating the database; waiting for it");
             }
             tokio::time::sleep(LOCK_PAUSE).await;
         }

@@ -21,7 +21,7 @@ use Use::{Accepted, Flag, NotFlag, NotServed, Read, Setting};
 
 const TLS: &str = "the API is served without TLS";
 const SMTP_PORT: Use =
-    if crate::config::INBOX_TAKES_SMTP { Read } else { NotServed("this build's inbox takes no mail by SMTP") };
+    if crate::config::INBOX_TAKES_SMTP { Read } else { NotServed("this build's inbox does not accept mail by SMTP") };
 const SMS: &str = "messages leave through twilio or twilio_verify, or the hook send_sms";
 
 pub const KEYS: &[(&str, Use)] = &[

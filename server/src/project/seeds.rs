@@ -44,7 +44,7 @@ impl Project {
     pub(super) fn matching(&self, path: &str, pattern: &str) -> Result<Vec<PathBuf>, ProjectError> {
         let whole = self.folder().join(plain(pattern.trim_start_matches("./")));
         let found = glob::glob(&whole.display().to_string())
-            .map_err(|error| ProjectError::Invalid(format!("{path}: {pattern} is no pattern: {error}")))?;
+            .map_err(|error| ProjectError::Invalid(format!("{path}: {pattern} is not a pattern: {error}")))?;
         let mut paths: Vec<PathBuf> = found.flatten().filter(|path| path.is_file()).collect();
         paths.sort();
         Ok(paths)

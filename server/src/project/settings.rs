@@ -350,13 +350,13 @@ impl Settings {
 /// The array of keys in which only the first one signs, plus the secret that verifies the API keys.
 fn signing_keys(text: &str, secret: &str) -> Result<String, String> {
     use base64::Engine;
-    let not_keys = |reason: String| format!("the file is no JSON array of JWKs: {reason}");
+    let not_keys = |reason: String| format!("the file is not a JSON array of JWKs: {reason}");
     let mut keys: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|e| not_keys(e.to_string()))?;
     if keys.is_empty() {
         return Err(not_keys("it is empty".to_owned()));
     }
     for (place, key) in keys.iter_mut().enumerate() {
-        let key = key.as_object_mut().ok_or_else(|| not_keys("one of them is no object".to_owned()))?;
+        let key = key.as_object_mut().ok_or_else(|| not_keys("one of them is not an object".to_owned()))?;
         let operations = if place == 0 { vec!["sign", "verify"] } else { vec!["verify"] };
         key.insert("key_ops".to_owned(), operations.into());
     }

@@ -117,7 +117,7 @@ impl Values {
         }
         for old in ["linkedin", "slack"] {
             if self.flag(&format!("auth.external.{old}.enabled"), false) {
-                self.warnings.push(format!("auth.external.{old} is not served any more: use auth.external.{old}_oidc"));
+                self.warnings.push(format!("auth.external.{old} is no longer supported: use auth.external.{old}_oidc"));
                 self.values.insert(format!("auth.external.{old}.enabled"), Value::Text("false".to_owned()));
             }
         }

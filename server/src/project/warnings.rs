@@ -16,9 +16,9 @@ pub fn warnings(values: &Values) -> Vec<String> {
             Value::List(_) => "",
         };
         match use_of(path) {
-            None => warnings.push(format!("supabase/config.toml: nothing reads the key {path}")),
+            None => warnings.push(format!("supabase/config.toml: unknown key {path}")),
             Some(NotServed(why)) if !matches!(text, "" | "false" | "0") => {
-                warnings.push(format!("supabase/config.toml: {path} is not served: {why}"));
+                warnings.push(format!("supabase/config.toml: {path} is not supported: {why}"));
             }
             Some(Flag(_) | NotFlag(_)) if parse_flag(text).is_none() && values.text(path).is_some() => {
                 warnings.push(format!("supabase/config.toml: {path} must be true or false, not '{text}'"));
@@ -73,8 +73,8 @@ mod tests {
             warnings(&values),
             [
                 "supabase/config.toml: auth.enable_signup must be true or false, not 'maybe'",
-                "supabase/config.toml: nothing reads the key auth.sight_url",
-                "supabase/config.toml: db.pooler.enabled is not served: there is no pooler: connect to the database itself",
+                "supabase/config.toml: unknown key auth.sight_url",
+                "supabase/config.toml: db.pooler.enabled is not supported: there is no pooler: connect to the database itself",
             ]
         );
     }

@@ -125,7 +125,7 @@ async fn external(report: &mut Report, url: &str) -> Result<(), UpgradeError> {
     let major = "select current_setting('server_version_num')::int / 10000";
     let major: i32 = client.query_one(major, &[]).await?.get(0);
     report.postgres = u32::try_from(major).ok();
-    report.add(Level::Ok, format!("PostgreSQL {major}, which its provider upgrades"));
+    report.add(Level::Ok, format!("PostgreSQL {major}, upgraded by its provider"));
     migrations(report, url).await;
     let lacking = "select extname::text from pg_extension e
                    where not exists (select from pg_available_extensions a where a.name = e.extname) order by 1";
@@ -140,7 +140,7 @@ async fn embedded(report: &mut Report, options: &EmbeddedOptions, places: &Place
     report.binaries = to.parse().ok();
     let Some(db) = embedded_pg::cluster_of(&options.data_root) else {
         report.database = options.data_root.display().to_string();
-        report.add(Level::Ok, format!("there is no database yet: the first start makes one of PostgreSQL {to}"));
+        report.add(Level::Ok, format!("there is no database yet: the first start creates one with PostgreSQL {to}"));
         return Ok(());
     };
     report.database = db.display().to_string();
@@ -237,7 +237,7 @@ async fn read(
                 report.add(
                     Level::Problem,
                     format!(
-                        "functions of the database are in the library {name}, which {} lacks",
+                        "functions of the database need the library {name}, which {} lacks",
                         programs.folder.display()
                     ),
                 );
@@ -263,7 +263,7 @@ async fn migrations(report: &mut Report, url: &str) {
                     files => report.add(
                         Level::Pending,
                         format!(
-                            "{what}: {} file(s) of the schema run at the next start: {}",
+                            "{what}: {} schema file(s) will run at the next start: {}",
                             files.len(),
                             files.join(", ")
                         ),
@@ -281,7 +281,7 @@ fn extensions(report: &mut Report, lacking: Vec<String>) {
         report.add(Level::Ok, "every installed extension has its package");
     } else {
         let text = format!(
-            "no package provides the installed extension(s) {}: install it beside the binaries, or drop it",
+            "no package provides the installed extension(s) {}: install them beside the binaries, or drop them",
             lacking.join(", ")
         );
         report.add(Level::Problem, text);
@@ -302,12 +302,12 @@ fn backups(report: &mut Report, data_dir: &Path) {
     report.proved_backup = proved.as_ref().map(|backup| backup.made_at);
     match proved.map(|backup| (Utc::now() - backup.made_at).num_days()) {
         Some(days) if days <= PROVED_WITHIN_DAYS => {
-            report.add(Level::Ok, format!("the last proved backup is {days} days old"));
+            report.add(Level::Ok, format!("the last verified backup is {days} days old"));
         }
         Some(days) => {
-            report.add(Level::Note, format!("the last proved backup is {days} days old: make and prove one first"))
+            report.add(Level::Note, format!("the last verified backup is {days} days old: make and verify one first"))
         }
-        None => report.add(Level::Note, "no backup was ever proved (ferrobase backup, ferrobase backup verify)"),
+        None => report.add(Level::Note, "no backup was ever verified (ferrobase backup, ferrobase backup verify)"),
     }
 }
 

@@ -29,7 +29,7 @@ pub enum UpgradeError {
     )]
     NoPrograms { major: String, found: String },
     #[error(
-        "the user '{user}', as whom PostgreSQL has to run, cannot use {}: put a copy of that folder where it can",
+        "PostgreSQL has to run as the user '{user}', who cannot use {}: put a copy of that folder where it can",
         .program.display()
     )]
     Unreachable { user: String, program: PathBuf },
@@ -39,18 +39,18 @@ pub enum UpgradeError {
     )]
     NoRoom { dir: PathBuf, free_mib: u64, needed_mib: u64 },
     #[error(
-        "the database keeps files outside of its folder (tablespaces, or pg_wal as a link), which are not upgraded: move them into it"
+        "the database has files outside its folder (tablespaces, or pg_wal as a link), which are not upgraded: move them into it"
     )]
     Tablespaces,
-    #[error("{program} gave up: {said}{}", told_in(.log.as_deref()))]
+    #[error("{program} failed: {said}{}", told_in(.log.as_deref()))]
     Program { program: &'static str, said: String, log: Option<PathBuf> },
-    #[error("the upgraded database is not the same ({}), so the former one stays in place", .differences.join("; "))]
+    #[error("the upgraded database differs ({}), so the former one stays in place", .differences.join("; "))]
     Differs { differences: Vec<String> },
-    #[error("the file {} cannot be understood, so pg_controldata and pg_resetwal of that version are needed", .file.display())]
+    #[error("the file {} cannot be read, so pg_controldata and pg_resetwal of that version are needed", .file.display())]
     Control { file: PathBuf },
     #[error("there is no former database in {} (before-upgrade-…) to go back to", .dir.display())]
     NothingToGoBackTo { dir: PathBuf },
-    #[error("stopped before it was done; the former database stays in place")]
+    #[error("stopped before it was finished; the former database stays in place")]
     Stopped,
     #[error("the database refused: {0}")]
     Database(String),

@@ -181,7 +181,7 @@ async fn a_seed_is_loaded_once_and_refused_beside_real_accounts() {
     assert_eq!(migrate::seed(&db.url, &source).await.expect("unchanged"), Seeded::AlreadyLoaded);
     db.write("3_late.sql", &insert.replace('%', "3"));
     let error = migrate::seed(&db.url, &source).await.expect_err("refused").to_string();
-    assert_eq!(error, "seeding is refused: the database holds 1 user(s) that no seed made (such as ada@example.org)");
+    assert_eq!(error, "seeding is refused: the database has 1 user(s) that no seed created (such as ada@example.org)");
     assert_eq!(db.one("select count(*) from auth.users").await, "3");
     db.stop().await;
 }

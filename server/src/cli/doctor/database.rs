@@ -27,13 +27,13 @@ const QUESTIONS: [Question; 12] = [
               where $1::text[] is not null and not exists (select from pg_roles where rolname = wanted)",
     },
     Question {
-        good: "service_role passes row level security",
+        good: "service_role bypasses row level security",
         as_finding: Finding::Problem,
         sql: "select 'service_role has no BYPASSRLS: a superuser has to run ''alter role service_role bypassrls'''
               from pg_roles where $1::text[] is not null and rolname = 'service_role' and not rolbypassrls",
     },
     Question {
-        good: "authenticator may become every API role and is no superuser",
+        good: "authenticator can switch to every API role and is not a superuser",
         as_finding: Finding::Problem,
         sql: "select case when rolsuper or rolbypassrls
                        then format('authenticator must not be %s', case when rolsuper then 'a superuser' else 'BYPASSRLS' end)
@@ -56,7 +56,7 @@ const QUESTIONS: [Question; 12] = [
               where $1::text[] is not null and exists (select from pg_roles where rolname = 'supabase_auth_admin')",
     },
     Question {
-        good: "the schema cache reloads by itself after DDL",
+        good: "the schema cache reloads automatically after DDL",
         as_finding: Finding::Note,
         sql: "select 'there is no event trigger pgrst_ddl_watch (it takes a superuser): after DDL of your own run ''notify pgrst, $$reload schema$$'''
               where $1::text[] is not null and not exists (select from pg_event_trigger where evtname = 'pgrst_ddl_watch' and evtenabled <> 'D')",
@@ -106,7 +106,7 @@ const QUESTIONS: [Question; 12] = [
               order by 1",
     },
     Question {
-        good: "no exposed view passes by row level security",
+        good: "no exposed view bypasses row level security",
         as_finding: Finding::Note,
         sql: "select format('view %I.%I reads with its owner''s rights (alter view … set (security_invoker = on) if that is not meant)',
                             n.nspname, c.relname)
@@ -118,7 +118,7 @@ const QUESTIONS: [Question; 12] = [
               order by 1",
     },
     Question {
-        good: "every exposed security definer function fixes its search path",
+        good: "every exposed security definer function sets its search path",
         as_finding: Finding::Problem,
         sql: "select format('%s runs with its owner''s rights but does not set search_path', p.oid::regprocedure)
               from pg_proc p join pg_namespace n on n.oid = p.pronamespace
@@ -214,7 +214,7 @@ async fn extensions(client: &Client) -> Result<Vec<Finding>, tokio_postgres::Err
                    where not exists (select from pg_available_extensions where name = wanted)";
     findings.push(match client.query_one(lacking, &[&COMPILED.as_slice()]).await?.get::<_, Option<String>>(0) {
         Some(names) => Finding::Note(format!(
-            "this server cannot have the extensions {names}: a migration that creates one is refused"
+            "this server cannot provide the extensions {names}: a migration that creates one is refused"
         )),
         None => Finding::Good("the server has Supabase's compiled extensions".to_owned()),
     });
@@ -238,7 +238,7 @@ async fn mail(client: &Client) -> Result<Option<Finding>, tokio_postgres::Error>
     let (failed, waiting, error): (i64, i64, String) = (row.get(0), row.get(1), row.get(2));
     Ok(Some(match (failed, waiting) {
         (0, 0) => Finding::Good("no mail is stuck".to_owned()),
-        (0, _) => Finding::Note(format!("{waiting} message(s) wait for another try: {error}")),
+        (0, _) => Finding::Note(format!("{waiting} message(s) wait for a retry: {error}")),
         _ => Finding::Problem(format!("{failed} message(s) could not be delivered (see _supavisor.outbox): {error}")),
     }))
 }

@@ -105,17 +105,17 @@ fn backups(source: &Source) -> Option<Finding> {
     let days = |backup: &Backup| (Utc::now() - backup.made_at).num_days();
     Some(match (&state.made, &state.proved) {
         (_, Some(proved)) if days(proved) <= PROVED_WITHIN_DAYS => {
-            Finding::Good(format!("backups: the last proved one is {} days old", days(proved)))
+            Finding::Good(format!("backups: the last verified one is {} days old", days(proved)))
         }
         (_, Some(proved)) => Finding::Note(format!(
-            "backups: the last proved one is {} days old (ferrobase backup verify)",
+            "backups: the last verified one is {} days old (ferrobase backup verify)",
             days(proved)
         )),
         (Some(made), None) => Finding::Note(format!(
-            "backups: the last one is {} days old, and none was ever proved (ferrobase backup verify)",
+            "backups: the last one is {} days old, and none was ever verified (ferrobase backup verify)",
             days(made)
         )),
-        (None, None) => Finding::Note("backups: none was made yet (ferrobase backup)".to_owned()),
+        (None, None) => Finding::Note("backups: none yet (ferrobase backup)".to_owned()),
     })
 }
 
@@ -128,16 +128,18 @@ fn points_in_time(source: &Source) -> Option<Finding> {
     reader.text(&["FERROBASE_BACKUP_LOG_EVERY"])?;
     let data_dir = reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase");
     let Some(log) = LogState::read(Path::new(&data_dir)) else {
-        return Some(Finding::Note("points in time: the log of changes was not archived yet".to_owned()));
+        return Some(Finding::Note("points in time: the log of changes has not been archived yet".to_owned()));
     };
     let has_archive =
         State::read(Path::new(&data_dir)).made.is_some_and(|made| made.chain.as_ref() == Some(&log.chain));
     let minutes = (Utc::now() - log.reached).num_minutes();
     Some(match (has_archive, minutes) {
-        (false, _) => Finding::Note("points in time: the archive that the log goes on from is not made yet".to_owned()),
+        (false, _) => {
+            Finding::Note("points in time: the archive that the log continues from does not exist yet".to_owned())
+        }
         (true, ..=LOG_WITHIN_MINUTES) => Finding::Good(format!("points in time: up to {}", log.reached.to_rfc3339())),
         (true, _) => Finding::Note(format!(
-            "points in time: up to {} only ({minutes} minutes ago; the server's log says why)",
+            "points in time: only up to {} ({minutes} minutes ago; the server's log says why)",
             log.reached.to_rfc3339()
         )),
     })
@@ -148,7 +150,7 @@ fn configuration(source: &Source) -> Vec<Finding> {
     let mut source = source.clone();
     let mut findings = match Settings::read(&mut source) {
         Ok(settings) if settings.server.development => {
-            vec![Finding::Note("configuration: development mode, with keys that everybody knows".to_owned())]
+            vec![Finding::Note("configuration: development mode, with well-known keys".to_owned())]
         }
         Ok(_) => vec![Finding::Good("configuration".to_owned())],
         Err(problems) => problems.0.into_iter().map(Finding::Problem).collect(),
@@ -156,7 +158,7 @@ fn configuration(source: &Source) -> Vec<Finding> {
     let mut reader = Reader::new(&source);
     BackupConfig::read(&mut reader);
     findings.extend(reader.into_problems().into_iter().map(Finding::Problem));
-    findings.extend(source.unread().iter().map(|name| Finding::Note(format!("nothing reads the setting {name}"))));
+    findings.extend(source.unread().iter().map(|name| Finding::Note(format!("unknown setting {name}"))));
     findings
 }
 

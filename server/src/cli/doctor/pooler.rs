@@ -28,10 +28,10 @@ pub async fn examine(source: &Source) -> anyhow::Result<Vec<Finding>> {
     let secret = reader.text_or(&["JWT_SECRET", "GOTRUE_JWT_SECRET"], "");
     findings.push(match migrate::pooled(&direct, &secret, &given).await {
         Ok(pooled) if shares_sessions(&pooled.rest_url.parse()?).await? => {
-            Finding::Good("requests go through a pooler, all else goes to the server itself".to_owned())
+            Finding::Good("requests go through a pooler, everything else goes to the server directly".to_owned())
         }
         Ok(_) => Finding::Note(
-            "FERROBASE_POOLER_URL names no transaction pooler: requests gain nothing from it, and prepare no statements"
+            "FERROBASE_POOLER_URL does not name a transaction pooler: requests gain nothing from it and do not use prepared statements"
                 .to_owned(),
         ),
         Err(error) => Finding::Problem(error.to_string()),

@@ -39,12 +39,12 @@ pub async fn examine(source: &Source) -> anyhow::Result<Option<Finding>> {
     let primary = state(&db::connect_client(&direct.parse()?).await?).await?;
     Ok(Some(if replica.cluster != primary.cluster {
         Finding::Problem(
-            "FERROBASE_READ_REPLICA_URL names a server that is no copy of the one of DATABASE_URL: reads would find other rows"
+            "FERROBASE_READ_REPLICA_URL names a server that is not a copy of the one in DATABASE_URL: reads would return other rows"
                 .to_owned(),
         )
     } else if !replica.is_replica {
         Finding::Problem(
-            "FERROBASE_READ_REPLICA_URL names a server that is no replica: the primary answers all reads".to_owned(),
+            "FERROBASE_READ_REPLICA_URL names a server that is not a replica: the primary answers all reads".to_owned(),
         )
     } else if shares_sessions(&config).await? {
         Finding::Problem(
@@ -54,7 +54,7 @@ pub async fn examine(source: &Source) -> anyhow::Result<Option<Finding>> {
         )
     } else {
         let behind = primary.position.saturating_sub(replica.position);
-        Finding::Good(format!("the read replica has all but {behind} bytes of the primary's log"))
+        Finding::Good(format!("the read replica is {behind} bytes of log behind the primary"))
     }))
 }
 

@@ -23,7 +23,7 @@ pub fn rotate(file: Option<&Path>, source: &Source) -> anyhow::Result<()> {
     let url = reader.text_or(&["DATABASE_URL"], "");
     let Some(file) = file else {
         bail!(
-            "say --write FILE with the file that DATABASE_URL or POSTGRES_PASSWORD stands in: the new password must not get lost"
+            "pass --write FILE with the file that contains DATABASE_URL or POSTGRES_PASSWORD, so that the new password is not lost"
         );
     };
     external(&file, &url)
@@ -33,11 +33,11 @@ pub fn rotate(file: Option<&Path>, source: &Source) -> anyhow::Result<()> {
 fn embedded(reader: &mut Reader<'_>) -> anyhow::Result<()> {
     anyhow::ensure!(
         !reader.flag(&["FERROBASE_DEV"], false),
-        "in development the passwords of the database are the well-known ones"
+        "in development the database passwords are the well-known ones"
     );
     let data_dir = reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase");
     embedded_pg::change_passwords_at_next_start(Path::new(&data_dir))?;
-    crate::cli::print_all("the next start of the server makes new passwords for the database\n")
+    crate::cli::print_all("the server's next start sets new database passwords\n")
 }
 
 /// The owner's password is in the settings. The passwords of the server's own roles are derived from it.
@@ -57,7 +57,7 @@ fn external(file: &EnvFile, url: &str) -> anyhow::Result<()> {
         next.stage()?;
         // Only the SCRAM verifier is sent, so no log can contain the password.
         let change = format!("alter role current_user password '{}'", scram_sha_256(new.as_bytes()));
-        client.batch_execute(&change).await.context("the database keeps its password")?;
+        client.batch_execute(&change).await.context("the database's password was not changed")?;
         drop(client);
         next.put_staged()
     })?;
@@ -69,8 +69,8 @@ fn external(file: &EnvFile, url: &str) -> anyhow::Result<()> {
 
 fn with_password(url: &str, password: &str) -> anyhow::Result<String> {
     let mut url =
-        Url::parse(url).context("DATABASE_URL is no URL (postgresql://…), so its password cannot be exchanged")?;
-    url.set_password(Some(password)).map_err(|()| anyhow::anyhow!("DATABASE_URL can hold no password"))?;
+        Url::parse(url).context("DATABASE_URL is not a URL (postgresql://…), so its password cannot be replaced")?;
+    url.set_password(Some(password)).map_err(|()| anyhow::anyhow!("DATABASE_URL cannot contain a password"))?;
     Ok(url.to_string())
 }
 
@@ -85,7 +85,7 @@ fn settings(file: &EnvFile, url: &str, old: &[u8], new: &str) -> anyhow::Result<
     }
     anyhow::ensure!(
         !settings.is_empty(),
-        "neither DATABASE_URL nor its password as POSTGRES_PASSWORD stands in that file"
+        "that file contains neither DATABASE_URL nor its password as POSTGRES_PASSWORD"
     );
     Ok(settings)
 }

@@ -31,7 +31,7 @@ impl EnvFile {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         anyhow::ensure!(
             path.extension().is_none_or(|extension| extension != "toml"),
-            "{} is no file of NAME=value: leave --write out, and take the printed settings over yourself",
+            "{} is not a file of NAME=value lines: omit --write, and copy the printed settings yourself",
             path.display()
         );
         let file = Self { path: path.to_owned(), text };
@@ -42,7 +42,7 @@ impl EnvFile {
     fn values(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let pairs = dotenvy::from_read_iter(self.text.as_bytes()).collect::<Result<_, _>>();
         // The parser's own error quotes the line, which may contain a secret.
-        pairs.map_err(|_| anyhow::anyhow!("{} has a line that is no NAME=value", self.path.display()))
+        pairs.map_err(|_| anyhow::anyhow!("{} has a line that is not NAME=value", self.path.display()))
     }
 
     pub fn value(&self, name: &str) -> Option<String> {
@@ -91,7 +91,7 @@ impl EnvFile {
         }
         anyhow::ensure!(
             changed.values().is_ok_and(|values| values == expected),
-            "{} cannot be changed without changing more than was asked for: write each setting on one line, or leave --write out",
+            "{} cannot be edited without changing other parts: write each setting on one line, or omit --write",
             self.path.display()
         );
         Ok(changed)

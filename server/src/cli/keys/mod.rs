@@ -61,7 +61,7 @@ pub struct RotateArgs {
 
 fn hours(text: &str) -> Result<chrono::Duration, String> {
     let nanos = parse_go_duration(text).filter(|nanos| *nanos >= 0);
-    nanos.map(chrono::Duration::nanoseconds).ok_or_else(|| "a duration such as 720h is wanted".to_owned())
+    nanos.map(chrono::Duration::nanoseconds).ok_or_else(|| "expected a duration such as 720h".to_owned())
 }
 
 pub fn run(command: KeysCommand, source: &Source) -> anyhow::Result<()> {

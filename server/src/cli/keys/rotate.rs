@@ -55,17 +55,17 @@ impl Current {
     fn read(source: &Source) -> anyhow::Result<Self> {
         let mut reader = Reader::new(source);
         let secret = reader.text(&SECRET).context(
-            "JWT_SECRET is not set, so there is nothing to rotate (make keys with 'ferrobase keys generate')",
+            "JWT_SECRET is not set, so there is nothing to rotate (generate keys with 'ferrobase keys generate')",
         )?;
         if reader.find(&["PGRST_JWT_SECRET"]).is_some() {
             bail!(
-                "PGRST_JWT_SECRET is set by itself: take it out of the settings (it follows JWT_SECRET), then rotate"
+                "PGRST_JWT_SECRET is set separately: remove it from the settings (it follows JWT_SECRET), then rotate"
             );
         }
         let key = |name: &'static str, role: &str| -> anyhow::Result<Secret> {
             let key = reader.text(&[name]).unwrap_or_else(|| sign_key(&secret, role));
             let is_ours = SecretKey::new(&secret).verify::<Value>(&key).is_ok();
-            anyhow::ensure!(is_ours, "{name} is not signed with JWT_SECRET: it is whoever's to replace who made it");
+            anyhow::ensure!(is_ours, "{name} is not signed with JWT_SECRET: whoever created it has to replace it");
             Ok(Secret::new(key))
         };
         let mut keys = AcceptedKeys {
@@ -79,7 +79,7 @@ impl Current {
             keys_until: None,
         };
         let signing = reader.text(&["GOTRUE_JWT_KEYS"]).map(|text| {
-            serde_json::from_str(&text).map_err(|_| anyhow::anyhow!("GOTRUE_JWT_KEYS is no JSON array of JWKs"))
+            serde_json::from_str(&text).map_err(|_| anyhow::anyhow!("GOTRUE_JWT_KEYS is not a JSON array of JWKs"))
         });
         let signing: Option<Vec<Map<String, Value>>> = signing.transpose()?;
         let among_keys = signing.iter().flatten().find(|jwk| is_secret(jwk, &keys.jwt_secret));
@@ -225,7 +225,7 @@ pub fn prepare(source: &Source, signing_key: bool) -> anyhow::Result<Change> {
     let mut current = Current::read(source)?;
     if current.accepted.iter().any(AcceptedKeys::is_next) {
         bail!(
-            "new keys are prepared already: once all servers were started with them, 'ferrobase keys rotate' puts them to use"
+            "new keys are already prepared: once all servers have started with them, 'ferrobase keys rotate' activates them"
         );
     }
     current.accepted.push(fresh(&current)?);
@@ -318,7 +318,7 @@ pub fn drop_former(source: &Source, now: DateTime<Utc>, all: bool) -> anyhow::Re
     }
     Ok(Change {
         settings,
-        note: format!("{dropped} former key(s) dropped; they count until the servers are started anew"),
+        note: format!("{dropped} former key(s) dropped; they are accepted until the servers are restarted"),
     })
 }
 

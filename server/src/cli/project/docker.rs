@@ -31,7 +31,7 @@ impl Drop for DockerSocket {
 pub fn listen(project_id: &str, path: &Path) -> anyhow::Result<DockerSocket> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            anyhow::bail!("{} is there already and is no socket", path.display())
+            anyhow::bail!("{} already exists and is not a socket", path.display())
         }
         Ok(_) if UnixStream::connect(path).is_ok() => anyhow::bail!("another program answers at {}", path.display()),
         // Left by a killed server.

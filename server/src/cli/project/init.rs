@@ -46,7 +46,7 @@ fn begin(root: &Path, is_forced: bool) -> anyhow::Result<()> {
     options.write(true).truncate(true).create(is_forced).create_new(!is_forced);
     match options.open(folder.join("config.toml")).and_then(|mut file| file.write_all(text.as_bytes())) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            anyhow::bail!("supabase/config.toml exists already: 'ferrobase init --force' replaces it")
+            anyhow::bail!("supabase/config.toml already exists: 'ferrobase init --force' replaces it")
         }
         written => written.context("cannot write supabase/config.toml")?,
     }
@@ -80,9 +80,9 @@ pub fn new_migration(project: &Project, name: &str) -> anyhow::Result<()> {
 pub fn new_function(project: &Project, slug: &str) -> anyhow::Result<()> {
     let valid = slug.starts_with(|c: char| c.is_ascii_alphabetic())
         && slug.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    anyhow::ensure!(valid, "a function's name begins with a letter and holds letters, digits, '_' and '-'");
+    anyhow::ensure!(valid, "a function's name must begin with a letter and contain only letters, digits, '_' and '-'");
     let folder = project.functions_dir().join(slug);
-    anyhow::ensure!(!folder.exists(), "there is a function {slug} already");
+    anyhow::ensure!(!folder.exists(), "the function {slug} already exists");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for (file, text) in [("index.ts", FUNCTION), ("deno.json", "{\n  \"imports\": {}\n}\n")] {
         let path = folder.join(file);

@@ -186,20 +186,20 @@ fn down(project: &Project, last: Option<usize>, version: Option<&str>, is_confir
         },
         (None, 0) => anyhow::bail!("--last must be greater than 0"),
         (None, last) if last >= applied.len() => anyhow::bail!(
-            "--last must be smaller than total applied migrations: {}; 'ferrobase db reset' makes the whole database anew",
+            "--last must be smaller than total applied migrations: {}; 'ferrobase db reset' recreates the whole database",
             applied.len()
         ),
         (None, last) => applied.len() - last,
     };
     let (staying, reverted) = applied.split_at(kept);
-    let Some(until) = staying.last() else { anyhow::bail!("no migration would stay") };
+    let Some(until) = staying.last() else { anyhow::bail!("no migration would remain") };
     if reverted.is_empty() {
         say("Local database is up to date.");
         return Ok(());
     }
     if let Some(missing) = staying.iter().find(|version| !local.contains(**version)) {
         anyhow::bail!(
-            "migration {missing} is applied, but its file is gone: the database cannot be made anew from the files"
+            "migration {missing} is applied, but its file is missing: the database cannot be recreated from the files"
         );
     }
     say("Do you want to revert the following migrations?");

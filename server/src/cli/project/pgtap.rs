@@ -40,7 +40,11 @@ pub fn test_db(args: &TestDbArgs) -> anyhow::Result<ExitCode> {
     let paths = if args.paths.is_empty() { vec![find()?.folder().join("tests")] } else { args.paths.clone() };
     let mut files = Vec::new();
     for path in &paths {
-        anyhow::ensure!(path.exists(), "there is no {}: 'ferrobase test new NAME' makes a first test", path.display());
+        anyhow::ensure!(
+            path.exists(),
+            "there is no {}: 'ferrobase test new NAME' creates a first test",
+            path.display()
+        );
         collect(path, &mut files)?;
     }
     anyhow::ensure!(!files.is_empty(), "there are no *.sql or *.pg files in {}", paths[0].display());
@@ -63,9 +67,9 @@ pub fn test_db(args: &TestDbArgs) -> anyhow::Result<ExitCode> {
 pub fn new_test(name: &str) -> anyhow::Result<()> {
     let project = find()?;
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
-    anyhow::ensure!(!name.is_empty() && is_plain, "a test's name holds letters, digits, '_' and '-'");
+    anyhow::ensure!(!name.is_empty() && is_plain, "a test's name may contain only letters, digits, '_' and '-'");
     let path = project.folder().join("tests").join(format!("{name}_test.sql"));
-    anyhow::ensure!(!path.exists(), "there is a test {} already", path.display());
+    anyhow::ensure!(!path.exists(), "the test {} already exists", path.display());
     std::fs::create_dir_all(path.parent().context("a folder")?)?;
     std::fs::write(&path, TEST).with_context(|| format!("cannot write {}", path.display()))?;
     let shown = path.strip_prefix(&project.root).unwrap_or(&path);

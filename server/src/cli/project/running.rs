@@ -94,7 +94,7 @@ impl Place {
                 write!(file, "{}", std::process::id())?;
                 Ok(Taken { _lock: file })
             }
-            Err(TryLockError::WouldBlock) => anyhow::bail!("this project is running already"),
+            Err(TryLockError::WouldBlock) => anyhow::bail!("this project is already running"),
             Err(TryLockError::Error(error)) => Err(error.into()),
         }
     }

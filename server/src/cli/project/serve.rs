@@ -91,7 +91,7 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
 fn with_next_step(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref() {
         Some(MigrateError::Sql { .. }) => {
-            anyhow::anyhow!("{error:#}; correct it and run 'ferrobase start', which goes on from there")
+            anyhow::anyhow!("{error:#}; fix it and run 'ferrobase start', which continues from there")
         }
         _ => error,
     }
@@ -118,7 +118,7 @@ pub async fn prepare(
     }
     let secrets = project.vault();
     if !migrate::project::vault(url, &secrets).await? {
-        progress.tell("WARN: supabase/config.toml: db.vault is not served: the extension supabase_vault is missing");
+        progress.tell("WARN: supabase/config.toml: db.vault is not supported: the extension supabase_vault is missing");
     }
     if !known.is_complete {
         let roles = project.folder().join("roles.sql");
@@ -179,7 +179,7 @@ fn belongs(project: &Project, known: &migrate::project::Known, files: &[PathBuf]
     let foreign = known.history.keys().find(|version| !is_ours(version));
     if let Some(version) = foreign {
         anyhow::bail!(
-            "the database in {dir} holds the migration {version}, which is no file of this project: it was made by another \
+            "the database in {dir} holds the migration {version}, which is not a file of this project: it was created by another \
              one, so move that folder away"
         );
     }

@@ -99,7 +99,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    serde_json::from_str(&text).with_context(|| format!("{} is no JSON array of keys", path.display()))
+    serde_json::from_str(&text).with_context(|| format!("{} is not a JSON array of keys", path.display()))
 }
 
 /// Replaces the file atomically, readable only by its owner.

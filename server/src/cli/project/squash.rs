@@ -26,7 +26,7 @@ pub fn squash(project: &Project) -> anyhow::Result<()> {
     let versions = files.versions();
     if let Some(pending) = versions.iter().find(|version| !known.history.contains_key(*version)) {
         anyhow::bail!(
-            "migration {pending} is not applied: run 'ferrobase migration up' first, so that the history can follow"
+            "migration {pending} is not applied: run 'ferrobase migration up' first, so that the history can be updated"
         );
     }
     let declared: Vec<String> = project.buckets().into_iter().map(|bucket| bucket.name).collect();

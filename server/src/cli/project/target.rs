@@ -57,14 +57,14 @@ impl TargetArgs {
     }
 
     fn find(&self, project: Option<&Project>) -> anyhow::Result<Found> {
-        anyhow::ensure!(!self.linked, "there is no linked project: name its database by --db-url");
+        anyhow::ensure!(!self.linked, "there is no linked project: pass its database with --db-url");
         match (&self.db_url, project) {
             (Some(url), _) => Ok(Found { url: url.clone(), text: resolved(url)?, place: "remote" }),
             (None, Some(project)) => {
                 let url = logins(project)?.url;
                 Ok(Found { text: url.clone(), url, place: "local" })
             }
-            (None, None) => anyhow::bail!("there is no project here: name a database by --db-url"),
+            (None, None) => anyhow::bail!("there is no project here: pass a database with --db-url"),
         }
     }
 

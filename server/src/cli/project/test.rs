@@ -57,7 +57,7 @@ fn reset() -> anyhow::Result<ExitCode> {
         let answer = answer.with_context(|| format!("{url} does not answer"))?;
         match answer.status().as_u16() {
             204 => Ok(ExitCode::SUCCESS),
-            404 => anyhow::bail!("{url} is no copy that can be reset: {HINT}"),
+            404 => anyhow::bail!("{url} is not a copy that can be reset: {HINT}"),
             status => anyhow::bail!("{url} answers {status}: {}", answer.text().await.unwrap_or_default()),
         }
     })
@@ -107,7 +107,7 @@ pub fn test(args: TestArgs) -> anyhow::Result<ExitCode> {
                 _ = interrupt.recv() => {}
                 error = copy.ended(), if !has_lost_server => {
                     has_lost_server = true;
-                    complain(&format!("{error:#}, so the command is ended"));
+                    complain(&format!("{error:#}; ending the command"));
                     tell(Signal::TERM);
                 }
             }

@@ -33,7 +33,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
 /// Prints a token signed with the project's first key.

@@ -123,7 +123,7 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
             }
             Err(error) => {
                 backup::FAILED.increment();
-                tracing::error!(%error, "the backup that was due could not be made");
+                tracing::error!(%error, "the scheduled backup failed");
                 tokio::time::sleep(every.min(RETRY)).await;
             }
         }
@@ -135,7 +135,7 @@ async fn last_in(backup_store: &BackupStore) -> Option<DateTime<Utc>> {
     match backup::archives(backup_store).await {
         Ok(archives) => archives.first().map(|(begun, _)| *begun),
         Err(error) => {
-            tracing::warn!(%error, "the place for backups cannot be read at the moment");
+            tracing::warn!(%error, "the destination for backups cannot be read at the moment");
             None
         }
     }
@@ -185,7 +185,7 @@ async fn follow(plan: &Plan, backup_store: &BackupStore, mut files: Option<LogFi
         LogState::forget(&plan.data_dir);
         // A leftover slot would make the database keep its WAL.
         if let Err(error) = backup::forget_slots(admin_url).await {
-            tracing::warn!(%error, "the database may keep its log for an archive that is not written any more");
+            tracing::warn!(%error, "the database may keep its log for an archive that is no longer written");
         }
         return std::future::pending().await;
     };

@@ -119,7 +119,7 @@ impl Listeners {
         let has_inbox = matches!(mail, MailConfig::Inbox(_));
         let smtp = config.inbox_smtp_listen.filter(|_| has_inbox);
         if smtp.is_some() && !INBOX_TAKES_SMTP {
-            tracing::warn!("this build takes no mail by SMTP (Cargo's feature inbox-smtp)");
+            tracing::warn!("this build does not accept mail by SMTP (Cargo feature inbox-smtp)");
         }
         let smtp = smtp.filter(|_| INBOX_TAKES_SMTP);
         let secure = config.tls.as_ref().map(|tls| {
@@ -189,7 +189,7 @@ async fn announce(settings: &Settings, database: &Database, keys: &ApiKeys) {
     let card = card::text(settings, keys, database.embedded.as_ref(), has_demo);
     // The server continues even if stdout is closed.
     if let Err(error) = crate::cli::print_all(&card) {
-        tracing::warn!(%error, "the card cannot be printed");
+        tracing::warn!(%error, "the start-up summary cannot be printed");
     }
 }
 
@@ -234,13 +234,13 @@ pub async fn serve(
     }
 
     for name in source.unread() {
-        tracing::warn!("nothing reads the setting {name}");
+        tracing::warn!("unknown setting {name}");
     }
     let urged = stop.clone();
     let drained = async move || {
         draining.begin();
         if !drain.is_zero() {
-            tracing::info!(seconds = drain.as_secs_f64(), "stopping soon: load balancers are told first");
+            tracing::info!(seconds = drain.as_secs_f64(), "stopping soon: load balancers are notified first");
         }
         tokio::select! {
             () = tokio::time::sleep(drain) => {}
@@ -384,9 +384,8 @@ impl Database {
         })
         .await?;
         let outbound = Outbound { reaches_private: config.development, api: config.listen };
-        let calls = calls(&embedded, outbound).inspect_err(
-            |error| tracing::warn!(%error, "HTTP requests of statements (extension http) will not be made"),
-        );
+        let calls = calls(&embedded, outbound)
+            .inspect_err(|error| tracing::warn!(%error, "HTTP requests from SQL (extension http) are not available"));
         Ok(Self { logins: embedded.logins(), embedded: Some(embedded), _calls: calls.ok() })
     }
 

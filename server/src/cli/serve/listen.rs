@@ -70,7 +70,7 @@ pub async fn until_drained(server: Server, stop: Stop, drained: impl AsyncFnOnce
     tokio::select! {
         outcome = server => Ok(outcome?),
         () = stop.urged() => {
-            tracing::warn!("asked again: requests in flight are left");
+            tracing::warn!("asked again: requests in flight are abandoned");
             Ok(())
         }
     }

@@ -40,7 +40,7 @@ pub fn give_up(wanted: Option<&str>, belongings: &WritablePaths<'_>) -> anyhow::
         tracing::warn!(
             user = account.name,
             cause = format!("{error:#}"),
-            "the server keeps the rights of root: choose a FERROBASE_DATA_DIR that this user can reach, or a FERROBASE_USER"
+            "the server keeps root's rights: choose a FERROBASE_DATA_DIR that this user can reach, or a FERROBASE_USER"
         );
         return keep(belongings);
     }
@@ -50,7 +50,7 @@ pub fn give_up(wanted: Option<&str>, belongings: &WritablePaths<'_>) -> anyhow::
         .and_then(|()| setgid(gid))
         .and_then(|()| setuid(uid))
         .with_context(|| format!("cannot become the user '{}'", account.name))?;
-    tracing::info!(user = account.name, "the rights of root were given up");
+    tracing::info!(user = account.name, "dropped root's rights");
     Ok(())
 }
 
@@ -61,12 +61,12 @@ fn account(wanted: Option<&str>, belongings: &WritablePaths<'_>) -> anyhow::Resu
             return Ok(account.clone());
         }
         let found = Account::to_drop_to(belongings.data_dir)?;
-        return found.context("there is neither a user 'postgres' nor 'nobody' to go on as");
+        return found.context("there is neither a user 'postgres' nor 'nobody' to switch to");
     };
     let account = Account::by_name(name).with_context(|| format!("FERROBASE_USER: there is no user '{name}'"))?;
     if let Some(other) = of_database.filter(|other| other.uid != account.uid) {
         anyhow::bail!(
-            "FERROBASE_USER: the embedded database belongs to '{}', whom it has to be, so that the server may stop it",
+            "FERROBASE_USER must be '{}', the owner of the embedded database, so that the server can stop it",
             other.name
         );
     }
@@ -107,7 +107,7 @@ fn keep(belongings: &WritablePaths<'_>) -> anyhow::Result<()> {
 }
 
 fn owner(path: &Path) -> anyhow::Result<u32> {
-    Ok(std::fs::symlink_metadata(path).with_context(|| format!("cannot look at {}", path.display()))?.uid())
+    Ok(std::fs::symlink_metadata(path).with_context(|| format!("cannot read {}", path.display()))?.uid())
 }
 
 /// Whether the account may enter a directory. Only its primary group counts, because it keeps no other.

@@ -51,7 +51,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         reader.problem("AUTH_JWT_SECRET is not set");
     }
     if reader.flag(&["MULTI_TENANT", "IS_MULTITENANT"], false) {
-        reader.problem("MULTI_TENANT is not served: one server has one project");
+        reader.problem("MULTI_TENANT is not supported: one server has one project");
     }
     let jwks = reader.text(&["JWT_JWKS"]);
     let anon_key = reader.text(&["ANON_KEY"]);

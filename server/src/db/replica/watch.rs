@@ -41,7 +41,7 @@ async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
         let row = timeout(ANSWER_TIMEOUT, client.query_typed_one(REPLAYED, &[])).await.map_err(|_| silent())??;
         let text: Option<&str> = row.try_get(0)?;
         let replayed = text.and_then(Position::parse).ok_or_else(|| {
-            DbError::Broken("FERROBASE_READ_REPLICA_URL names a server that is no replica".to_owned())
+            DbError::Broken("FERROBASE_READ_REPLICA_URL names a server that is not a replica".to_owned())
         })?;
         shared.marks.lock().forget(replayed);
         shared.replayed.send_replace(Some(replayed));

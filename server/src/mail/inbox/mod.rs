@@ -93,7 +93,7 @@ fn loopback_address(listener: &TcpListener) -> std::io::Result<()> {
     if address.ip().is_loopback() {
         return Ok(());
     }
-    let reason = format!("the inbox listens on this machine only, and {address} is reached from others");
+    let reason = format!("the inbox may only listen on loopback, and {address} can be reached from other machines");
     Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, reason))
 }
 

@@ -10,7 +10,7 @@ pub struct Receiver(Infallible);
 
 impl Receiver {
     pub fn spawn(_listener: TcpListener, _pool: Pool) -> std::io::Result<Self> {
-        Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "this build takes no mail by SMTP"))
+        Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "this build does not accept mail by SMTP"))
     }
 
     pub async fn stop(self) {

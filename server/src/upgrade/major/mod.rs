@@ -60,7 +60,7 @@ pub async fn major(
     tidy(&site.root).await?;
     let outcome = attempt(&site, embedded, places, say, bring_up).await;
     if let Err(error) = tidy(&site.root).await {
-        tracing::warn!(%error, "what the upgrade has left is removed by the next one");
+        tracing::warn!(%error, "leftovers of the upgrade will be removed by the next one");
     }
     outcome
 }

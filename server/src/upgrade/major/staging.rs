@@ -279,7 +279,7 @@ async fn settle_in(admin_url: &str) -> Result<Vec<String>, UpgradeError> {
             let (quoted, extension): (String, String) = (row.get(0), row.get(1));
             if let Err(error) = client.batch_execute(&format!("alter extension {quoted} update")).await {
                 let reason = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
-                notes.push(format!("extension {extension} of {name} stays in its version: {reason}"));
+                notes.push(format!("extension {extension} of {name} keeps its version: {reason}"));
             }
         }
         client.batch_execute("analyze").await?;

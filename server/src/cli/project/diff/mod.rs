@@ -186,8 +186,8 @@ impl Program {
         let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
         let output = output.with_context(|| format!("cannot run {}", self.runtime.display()))?;
         let name = self.runtime.file_name().unwrap_or(Path::new("").as_os_str()).display();
-        anyhow::ensure!(output.status.success(), "{name} has failed ({}); its message stands above", output.status);
-        String::from_utf8(output.stdout).context("the difference is no UTF-8")
+        anyhow::ensure!(output.status.success(), "{name} failed ({}); see its message above", output.status);
+        String::from_utf8(output.stdout).context("the difference is not UTF-8")
     }
 }
 

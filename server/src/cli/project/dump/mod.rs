@@ -265,7 +265,7 @@ fn output(mut command: Command) -> anyhow::Result<String> {
     let child = spawn(&mut command)?;
     let output = child.wait_with_output()?;
     ended(&command, output.status)?;
-    String::from_utf8(output.stdout).context("the dump is no UTF-8")
+    String::from_utf8(output.stdout).context("the dump is not UTF-8")
 }
 
 fn spawn(command: &mut Command) -> anyhow::Result<Child> {
@@ -275,7 +275,7 @@ fn spawn(command: &mut Command) -> anyhow::Result<Child> {
 
 fn ended(command: &Command, status: std::process::ExitStatus) -> anyhow::Result<()> {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default().display();
-    anyhow::ensure!(status.success(), "{name} has failed ({status}); its message stands above");
+    anyhow::ensure!(status.success(), "{name} failed ({status}); see its message above");
     Ok(())
 }
 

@@ -75,7 +75,7 @@ pub async fn sweep() {
             continue;
         }
         if let Err(error) = remove_unused(&path).await {
-            say(&format!("WARN: what a killed run has left cannot be removed: {error:#}"));
+            say(&format!("WARN: leftovers of a killed run cannot be removed: {error:#}"));
         }
     }
 }

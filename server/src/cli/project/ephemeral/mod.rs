@@ -81,7 +81,7 @@ impl Copy {
             let mut server = server_of(project, &folder, false)?;
             let ports = follow(&mut server, &Place::at(&folder.path))?;
             let ports: Vec<u16> = ports.split(' ').filter_map(|port| port.parse().ok()).collect();
-            let [api, db, inbox, smtp] = ports[..] else { anyhow::bail!("the server has not told its ports") };
+            let [api, db, inbox, smtp] = ports[..] else { anyhow::bail!("the server has not reported its ports") };
             let data_dir = folder.path.clone();
             let project = project.served_at(CopyTarget { data_dir, api, db, inbox, smtp });
             let keys = ApiKeys::from_config(&settings(&project)?.1.server);

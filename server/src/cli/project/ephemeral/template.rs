@@ -40,7 +40,7 @@ pub async fn copy_into(project: &Project, target: &Path) -> anyhow::Result<()> {
         lock.lock()?;
         if !is_complete(&template) {
             if template.exists() {
-                say("The template of this project is incomplete; it is made anew.");
+                say("The template of this project is incomplete; it is recreated.");
                 std::fs::remove_dir_all(&template).with_context(|| format!("cannot remove {}", template.display()))?;
             }
             make(project, &template).await?;
@@ -76,7 +76,7 @@ async fn make(project: &Project, template: &Path) -> anyhow::Result<()> {
         drop(server.stdin.take());
         let status = server.wait()?;
         told?;
-        anyhow::ensure!(status.success(), "the template could not be made ({status})");
+        anyhow::ensure!(status.success(), "the template could not be created ({status})");
         let partial = template.with_extension("partial");
         if partial.exists() {
             std::fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;

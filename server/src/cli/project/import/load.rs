@@ -211,7 +211,7 @@ impl Loader {
                 let table = &head.table;
                 if skip(rows)? || !head.is_copy {
                     self.left_out.insert(format!(
-                        "rows of {}.{}: they are of use in the former place only",
+                        "rows of {}.{}: they are only useful in the old project",
                         table.schema, table.name
                     ));
                 }
@@ -249,7 +249,7 @@ impl Loader {
         let here = self.columns_of(schema, name).await?;
         if here.is_empty() {
             if skip(rows)? || !head.is_copy {
-                self.left_out.insert(format!("rows of {schema}.{name}: there is no such table here"));
+                self.left_out.insert(format!("rows of {schema}.{name}: the table does not exist here"));
             }
             return Ok(());
         }
@@ -273,7 +273,7 @@ impl Loader {
             let count: i64 = self.client.query_one(&values, &[]).await?.get(0);
             if count > 0 && !self.is_generated(schema, name, column).await? {
                 self.left_out
-                    .insert(format!("{count} values of {schema}.{name}.{column}: there is no such column here"));
+                    .insert(format!("{count} values of {schema}.{name}.{column}: the column does not exist here"));
             }
         }
         let take = format!(

@@ -134,7 +134,9 @@ fn has_folder() -> bool {
 enum Failure {
     #[error(transparent)]
     Import(#[from] anyhow::Error),
-    #[error("{0} files did not come; the database is imported, and running the import again brings what is missing")]
+    #[error(
+        "{0} files could not be downloaded; the database is imported, and running the import again fetches the missing files"
+    )]
     Files(usize),
 }
 
@@ -178,7 +180,10 @@ async fn bring_all(
     })
     .await?;
     fetched.missing.iter().for_each(|file| say(&format!("Missing: {file}")));
-    say(&format!("Brought {} files ({} bytes), {} were there.", fetched.files, fetched.bytes, fetched.already_there));
+    say(&format!(
+        "Downloaded {} files ({} bytes), {} already existed.",
+        fetched.files, fetched.bytes, fetched.already_there
+    ));
     if fetched.missing.is_empty() { Ok(()) } else { Err(Failure::Files(fetched.missing.len())) }
 }
 

@@ -31,7 +31,7 @@ impl Dump {
         let Some((name, mut child)) = self.program else { return Ok(()) };
         drop(self.stream);
         let status = child.wait()?;
-        anyhow::ensure!(status.success(), "{name} has failed ({status}); its message stands above");
+        anyhow::ensure!(status.success(), "{name} failed ({status}); see its message above");
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Dump {
         if head.starts_with(b"PGDMP") || head.starts_with(b"toc.dat\0") {
             return restore(shown);
         }
-        anyhow::ensure!(!head.starts_with(&[0x1f, 0x8b]), "{shown} is packed: unpack it by 'gunzip' first");
+        anyhow::ensure!(!head.starts_with(&[0x1f, 0x8b]), "{shown} is compressed: unpack it with 'gunzip' first");
         Ok(Self { name: shown, stream: Stream::new(Box::new(lines)), program: None })
     }
 }

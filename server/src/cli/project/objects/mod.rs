@@ -99,7 +99,7 @@ pub struct RemoveArgs {
 
 impl StoreArgs {
     fn open(&self) -> anyhow::Result<Opened> {
-        anyhow::ensure!(!self.linked, "there is no linked project: name its address by --url");
+        anyhow::ensure!(!self.linked, "there is no linked project: pass its URL with --url");
         if let (Some(url), Some(key)) = (&self.url, &self.service_key) {
             return Ok(Opened { client: Client::new(url, key)?, project: None });
         }
@@ -137,7 +137,7 @@ pub fn copy(args: &CopyArgs) -> anyhow::Result<()> {
     let is_remote = |text: &str| text.get(..SCHEME.len()).is_some_and(|head| head.eq_ignore_ascii_case(SCHEME));
     match (is_remote(&args.src), is_remote(&args.dst)) {
         (true, true) => anyhow::bail!("Copying between buckets is not supported"),
-        (false, false) => anyhow::bail!("one of the two must be an address such as ss:///bucket/path"),
+        (false, false) => anyhow::bail!("one of the two must be a URL such as ss:///bucket/path"),
         (true, false) => {
             let (from, to) = (Remote::parse(&args.src)?, PathBuf::from(&args.dst));
             let opened = args.store.open()?;
