@@ -28,7 +28,7 @@ case "$part" in
   *) fail "there is no part named '$part'" ;;
 esac
 stamp=$PWD/.installed-$part
-# `edition` also says what is taken from the package: another number installs it anew.
+# `edition` also says what is taken from the package: another number reinstalls it.
 case "$part" in
   client) target=$PWD/client edition=$hash-2 ;;
   *) target=$PWD/extensions edition=$hash ;;

@@ -3,7 +3,7 @@
 # its libraries beside it, so that it runs on older systems too. Nothing is installed into the system, and no rights are needed.
 # `ferrobase start` uses it where PG_BIN_DIR names its programs, which this script prints.
 #
-# The packages are those of Debian unstable today, as Debian has signed them; `--again` fetches them anew.
+# The packages are those of Debian unstable today, as Debian has signed them; `--again` fetches them again.
 set -euo pipefail
 cd "$(dirname "$0")/postgres"
 

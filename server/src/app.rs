@@ -128,7 +128,7 @@ impl App {
         let (config, auth) = (&settings.server, settings.auth.clone());
         let keys = ApiKeys::from_config(config);
         let key_set = Arc::new(KeySet::parse(shared_jwt_secret(source, config).as_bytes())?);
-        // Another issuer's token is nobody's API key.
+        // A token of another issuer is never an API key.
         let keys = if config.development { keys.vouched_for_by(Arc::clone(&key_set)) } else { keys };
         let issuers = Issuers::spawn(&config.third_party_issuers)?;
         let keys = keys.trusting(issuers.clone());

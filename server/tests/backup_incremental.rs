@@ -170,7 +170,7 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     house.stop();
 }
 
-/// Both the chain and the log that goes on from its last archive are in a bucket.
+/// Both the chain and the log that continues its last archive are in a bucket.
 #[tokio::test(flavor = "multi_thread")]
 async fn moments_after_an_incremental_backup_in_a_bucket_are_restored() {
     if !has_programs() {
@@ -241,7 +241,7 @@ async fn moments_after_an_incremental_backup_in_a_bucket_are_restored() {
         let files = (0..count).map(|n| format!("file-{n}")).collect();
         assert_eq!(holds(&mut restored, &http).await, ((0..count).collect(), files), "{archive} {to}");
     }
-    // Without the archive that it goes on from, the last one is of no use, and says so.
+    // Without the archive that it continues, the last one is useless, and the error says so.
     let second = format!("/storage/v1/object/backups/of/house/{}", archives()[1]);
     let removed = request(&http, Method::DELETE, store.url(&second)).send().await.expect("an answer");
     assert_eq!(removed.status(), 200);

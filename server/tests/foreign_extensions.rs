@@ -1,4 +1,4 @@
-//! Extensions of a project's migrations on a PostgreSQL of somebody else, which has none of our files.
+//! Extensions of a project's migrations on an external PostgreSQL, which has none of our files.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -77,7 +77,7 @@ async fn migrations_get_extensions_on_a_server_without_our_files() {
     });
     let migration = MIGRATION.replace("OUTSIDE", &outside);
 
-    // The owner of a rented database is no superuser.
+    // The owner of a hosted database is not a superuser.
     let admin = connect(&server.admin_url).await;
     admin
         .batch_execute("create role chief login superuser password 'tenant'; create role tenant login createrole password 'tenant'")

@@ -555,7 +555,7 @@ async fn mail_of_an_app_comes_by_smtp_and_mailpits_api_shows_it() {
     assert!(part.headers()["content-security-policy"].to_str().expect("text").starts_with("sandbox"));
     assert_eq!(part.text().await.expect("text"), "<script>alert(1)</script>");
     assert_eq!(inbox.text(&format!("/api/v1/message/{id}/part/9")).await.0, 404);
-    // Whoever gets it in secret has it in their mails, too.
+    // Recipients in Bcc have it in their mails, too.
     for to in ["ADA@example.org", "hidden@example.org"] {
         let mails = inbox.json(&format!("/api/messages?to={to}")).await;
         assert_eq!(mails[0]["subject"], "Papers", "{to} {mails}");
@@ -584,7 +584,7 @@ async fn hostile_inbox_clients_do_not_delay_others() {
     cut.say("EHLO me\r\nMAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nSubject: half").await;
     drop((noise, form, cut));
 
-    // One that hears nothing: what it is told does not pile up.
+    // A client that does not read: its messages do not pile up.
     let mut deaf = inbox.connect().await;
     deaf.say("EHLO me\r\n").await;
     let lines = "NOOP\r\n".repeat(10_000);
@@ -596,7 +596,7 @@ async fn hostile_inbox_clients_do_not_delay_others() {
         assert!(sent < 200 << 20, "the server reads on");
     }
 
-    // More connections than there may be: the last ones are told so, and room comes back.
+    // More connections than allowed: the last ones are refused, until others close.
     let mut many = Vec::new();
     let told = loop {
         let mut client = inbox.connect().await;

@@ -164,7 +164,7 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     let last = moments.last().expect("moments").at;
     let damaged = root.path().join("damaged");
     copy(&backups, &damaged);
-    // While the archive was made there were pieces already, which nobody needs; a name ends in its time.
+    // Pieces were written while the archive was made, which are not needed; a name ends in its time.
     let since = before.format("-%Y%m%dT%H%M%S%3fZ").to_string();
     let mut there = pieces(&damaged);
     there.retain(|name| name.rfind('-').is_some_and(|at| name[at..] > *since));

@@ -204,7 +204,7 @@ async fn a_port_in_use_is_reported_with_its_setting_and_holder() {
         assert!(!project.run(&["status"]).0, "nothing runs");
         drop(holder);
     }
-    // Free again, it starts, and with all of them; Studio's port is nobody's here.
+    // Once the port is free it starts, with all of them; nothing uses Studio's port here.
     let studio = std::net::TcpListener::bind(("127.0.0.1", 54323));
     project.ok(&["start"]);
     assert_eq!(project.status()["MAILPIT_SMTP_PORT"], smtp.to_string());

@@ -144,7 +144,7 @@ async fn wrappers_and_time_series_load_and_only_reading_a_foreign_table_is_refus
     assert!(!success && told.contains("statement timeout"), "{told}");
     let wrappers = "select string_agg(fdwname || coalesce(array_to_string(fdwoptions, ''), ''), ' ' order by fdwname) from pg_foreign_data_wrapper";
     assert_eq!(project.one(wrappers).await, "bare stripe_wrapperkind=it's");
-    // A validator runs with the rights of whoever makes the wrapper.
+    // A validator runs with the rights of the user who creates the wrapper.
     project.one("create function mine(text[], oid) returns void language sql as $$ select $$").await;
     let client = connect(project.status()["DB_URL"].as_str().expect("a URL")).await;
     for wrong in ["'mine(text[], oid)'", "'pg_stat_reset()'"] {
@@ -266,7 +266,7 @@ async fn statements_make_http_requests() {
         client.query_one(&format!("select extensions.http_get('{outside}/late')"), &[]).await.expect_err("a limit");
     assert_eq!(ended.code().map(|code| code.code()), Some("57014"));
     assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
-    // Over the API, with its role's rights; the code of dblink is nobody's.
+    // Over the API, with its role's rights; nobody may execute dblink's functions.
     let key = project.status()["ANON_KEY"].as_str().expect("a key").to_owned();
     let (status, answer) = project.get(&format!("/rest/v1/rpc/asked?uri={outside}/api"), &key).await;
     assert_eq!((status, answer.as_str()), (200, "\"201 GET /api? none none PostgreSQL \""));

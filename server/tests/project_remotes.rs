@@ -41,7 +41,7 @@ async fn migrations_roles_and_seeds_are_pushed_and_fetched() {
     }
     assert_eq!(remote.one("select to_regclass('tasks') is null and to_regrole('reporter') is null").await, "t");
 
-    // A script that says no is heard; one that says nothing goes on, as with the Supabase CLI.
+    // A script that answers no stops; without an answer it continues, as with the Supabase CLI.
     let refused = project.command(&["db", "push", "--db-url", &url]).stdin(said("n\n")).output().expect("it runs");
     assert!(!refused.status.success());
     assert_eq!(remote.one("select to_regclass('tasks') is null").await, "t");
@@ -317,7 +317,7 @@ async fn a_new_project_starts_and_signs_with_a_key_of_its_own() {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         (output.status.success(), text(output.stdout), text(output.stderr))
     };
-    // Where there is no project, a key can be had all the same.
+    // A key can be generated without a project, too.
     let (success, key, told) = run(&["gen", "signing-key"]);
     let key: Value = serde_json::from_str(&key).expect("a key");
     assert!(success && key["alg"] == "ES256" && key["d"].is_string() && told.contains("signing_keys_path"), "{told}");
@@ -371,7 +371,7 @@ async fn invalid_settings_are_reported_with_key_and_line() {
         assert!(!success && printed.is_empty() && complaint.contains(told), "{complaint}");
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
     }
-    // The variable of somebody else is named as it is.
+    // A variable of another tool keeps its name.
     let project = Project::new("wrong-outside", "[auth]\nsite_url = \"http://localhost\"\n", &[]);
     let output = project.command(&["start"]).env("GOTRUE_JWT_EXP", "soon").output().expect("it runs");
     assert!(String::from_utf8_lossy(&output.stderr).contains("GOTRUE_JWT_EXP must be"));

@@ -48,7 +48,7 @@ export const users = Array.from({ length: usersPerRole * roles.length }, (_, num
 export const bearer = (user) => ({ Authorization: `Bearer ${user.token}`, Accept: "application/json" });
 const row = (id) => `"id":${id},"reader":"${roles[id % 3]}","owner":"user-${id % 30}","label":"label of item ${id}"`;
 
-// Item ids stride through all users; in the read, every tenth request asks for somebody else's row and must get none.
+// Item ids stride through all users; in the read, every tenth request asks for another user's row and must get none.
 const asks = Array.from({ length: 1500 }, (_, turn) => ({ id: (turn * 7) % items, user: users[((turn * 7) % items) % 30], turn }));
 // `aim`: fraction of the twin's rate; `aimsTwin`: the twin's rate on the machine where the aims were set.
 export const works = [

@@ -1,4 +1,4 @@
-// `just soak`: the REST API under every kind of request at once, for as long as it is told, e.g. an hour.
+// `just soak`: the REST API under every kind of request at once, for a given time, e.g. an hour.
 //
 //   node tools/bench/soak.mjs [--minutes 60] [--shared] [--write docs/reports/soak-rest.md]
 //

@@ -197,7 +197,7 @@ try {
   socket.close();
   step("changes of a table");
 
-  // Many requests at once, of two users, on three connections: nobody sees the other's rows, and nothing is refused.
+  // Many requests at once, of two users, on three connections: neither sees the other's rows, and nothing is refused.
   const other = await expect(200, "POST", "/auth/v1/signup", { token: ANON, body: { email: `${randomUUID()}@example.com`, password: "correct-Horse-7" } });
   await expect(201, "POST", "/rest/v1/pooled", { token: other.access_token, body: { note: "other" } });
   const counts = await Promise.all(

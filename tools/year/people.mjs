@@ -1,5 +1,5 @@
-// What people do in `just year`, and the ledger of what was acknowledged. Whoever gets no answer tries again, with the same key, as the
-// pages do.
+// What people do in `just year`, and the ledger of what was acknowledged. A request without an answer is sent again, with the same key,
+// as the pages do.
 import { createHash, randomUUID } from "node:crypto";
 import { keys, sleep } from "./machine.mjs";
 
@@ -51,7 +51,7 @@ export function makePeople(machine, random) {
     return session.access_token;
   }
   async function signUp(email, role) {
-    // Whose first answer was lost is told that the address is taken; then the account is there.
+    // If the first answer was lost, the second says that the address is taken; then the account exists.
     const n = ledger.people.length;
     const person = { email, address: `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}` };
     await ask("/auth/v1/signup", { from: person.address, body: { email, password, data: { role, full_name: "Ada Byron" } }, fine: [200, 422] });

@@ -12,7 +12,7 @@ use crate::http::prometheus::Metrics;
 
 /// How long an answer holds.
 const FRESH: Duration = Duration::from_secs(10);
-/// Whoever asks for metrics does not wait longer for the database.
+/// A request for metrics waits no longer than this for the database.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 const OUTBOX: &str = "select channel,

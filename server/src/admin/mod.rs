@@ -51,7 +51,7 @@ pub struct Admin {
     /// Folders whose disk must not fill up, by what they hold.
     pub folders: Vec<(&'static str, PathBuf)>,
     pub draining: Draining,
-    /// The data folder, which knows of the last backups; absent where the database is somebody else's.
+    /// The data folder, which records the last backups; absent with an external database.
     pub data_dir: Option<PathBuf>,
 }
 

@@ -41,7 +41,7 @@ struct Counters {
     refused: [AtomicU64; 2],
 }
 
-/// A request that is being answered. Dropped, it is no more, whether it was answered or its client has gone.
+/// A request in progress, until it is dropped: because it was answered or because its client disconnected.
 pub struct InFlight {
     traffic: Traffic,
     api: usize,

@@ -1,8 +1,8 @@
 //! Incremental archives: what has changed since another archive, by PostgreSQL's own means (`summarize_wal`, `pg_basebackup
 //! --incremental`; `pg_combinebackup` at the restore).
 //!
-//! PostgreSQL asks for the list of files of the archive that this one goes on from. The server cannot open that archive, so the list
-//! of the last one is kept beside the state of the backups. The name of an incremental archive says which one it goes on from.
+//! PostgreSQL asks for the list of files of the archive that this one continues. The server cannot open that archive, so the list
+//! of the last one is kept beside the state of the backups. The name of an incremental archive says which one it continues.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use super::program::Running;
 use super::state::FOLDER;
 use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention};
 
-/// Which archive the next one goes on from, and what PostgreSQL wants to know of it.
+/// Which archive the next one continues, and what PostgreSQL needs to know about it.
 const PARENT: &str = "parent.json";
 const LIST: &str = "parent.manifest";
-/// A list longer than this is none.
+/// A longer list is not used.
 const LIST_MAX: u64 = 1 << 30;
 /// PostgreSQL's own list, the last entry of what `pg_basebackup` writes.
 const ENTRY: &str = "backup_manifest";
 
-/// The archive that the next incremental one goes on from.
+/// The archive that the next incremental one continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     /// Its name in its place.
@@ -57,7 +57,7 @@ impl Parent {
         Ok((is_whole && is_there).then_some(parent))
     }
 
-    /// Has the next incremental archive go on from `made`, if PostgreSQL can.
+    /// Has the next incremental archive continue `made`, if PostgreSQL can.
     pub fn record(data_dir: &Path, made: &Made) -> Result<(), BackupError> {
         let folder = data_dir.join(FOLDER);
         let Some(list) = &made.list else {

@@ -16,7 +16,7 @@ use crate::upgrade::{self, Outcome, Places, Subject, UpgradeError, Upgraded};
 
 #[derive(Args)]
 pub struct UpgradeArgs {
-    /// Only say what would be done and what is in the way; exit code 1 if something is
+    /// Only report what would be done and what prevents it; exit code 1 if something does
     #[arg(long, conflicts_with = "back")]
     check: bool,
     /// Print one JSON object, for programs that watch

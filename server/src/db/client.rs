@@ -202,7 +202,7 @@ impl Client {
         self.unanswered.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that nobody waits for an answer on it.
+    /// Records that no caller is waiting for an answer on it.
     pub(super) fn rest(&self) {
         self.watch.lower();
     }

@@ -251,7 +251,7 @@ impl Shared {
     async fn connect(&self, lane: usize) -> Result<Box<Connection>, DbError> {
         let generation = self.generation.load(Ordering::Relaxed);
         let (mut wire, registration, database) = open(&self.config, Some(&self.pulse)).await?.into_wire()?;
-        // Behind a transaction pooler the session belongs to somebody else after this statement.
+        // Behind a transaction pooler another client may get the session after this statement.
         if self.options.prepare {
             let asked = tokio::time::timeout(OPEN, wire.ask(&Query::plain(NO_JIT))).await;
             match asked.unwrap_or_else(|_| Err(DbError::Connect("a new connection does not answer".to_owned()))) {

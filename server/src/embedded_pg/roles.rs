@@ -73,7 +73,7 @@ impl Roles {
 
     /// Ensures that both roles exist and can log in, and converts older clusters.
     ///
-    /// `anew` gives them new passwords where private ones are wanted.
+    /// With `anew` they get new passwords if passwords are to be private.
     pub async fn settle(&self, port: u16, wanted: Passwords, anew: bool, db: &Path) -> Result<Logins, EmbeddedError> {
         let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
         if wanted == Passwords::Look {

@@ -91,7 +91,7 @@ fn bare(issuer: &str) -> &str {
     issuer.trim_end_matches('/')
 }
 
-/// Whether nobody on the way can change what is read there.
+/// Whether what is read there cannot be changed in transit.
 fn is_safe(url: &Url) -> bool {
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",

@@ -34,9 +34,9 @@ pub struct KeySet {
     pub(super) others: Option<Arc<dyn OtherKeys>>,
 }
 
-/// Keys that count for the tokens of somebody else.
+/// Keys that count for the tokens of another issuer.
 pub(super) trait OtherKeys: std::fmt::Debug + Send + Sync {
-    /// Whether one of the keys signed the token with these claims; `None` if it is nobody's of these.
+    /// Whether one of the keys signed the token with these claims; `None` if it is from none of these issuers.
     fn check(&self, algorithm: Algorithm, kid: Option<&str>, signed: Signed<'_>, claims: &[u8]) -> Option<Check>;
 
     /// Grows whenever the keys change.

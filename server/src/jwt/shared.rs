@@ -67,7 +67,7 @@ pub fn public_keys(private_keys: Option<&str>) -> String {
     json!({ "keys": public }).to_string()
 }
 
-/// Settings of `GOTRUE_JWT_KEYS` under which the secret goes on to sign, and the public half of `private_key` (a JWK) verifies.
+/// Settings of `GOTRUE_JWT_KEYS` under which the secret continues to sign, and the public half of `private_key` (a JWK) verifies.
 pub fn beside_secret(secret: &str, private_key: &str) -> String {
     let mut keys = vec![json!({
         "kty": "oct", "alg": "HS256", "k": URL_SAFE_NO_PAD.encode(secret), "key_ops": ["sign", "verify"],

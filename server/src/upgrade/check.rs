@@ -1,4 +1,4 @@
-//! What this binary would do to a database, and what is in the way. Nothing is changed.
+//! What this binary would do to a database, and what prevents an upgrade. Nothing is changed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct Report {
     pub proved_backup: Option<DateTime<Utc>>,
     /// Whether an upgrade would change anything.
     pub pending: bool,
-    /// How many things are in the way.
+    /// How many problems prevent an upgrade.
     pub problems: usize,
     pub findings: Vec<Finding>,
 }
@@ -80,7 +80,7 @@ pub struct Finding {
 
 /// Room that a start needs for the log of the database, in MiB.
 const NEEDED_TO_START: u64 = 48;
-/// A proof that is older than this is no comfort.
+/// A verification older than this is reported.
 const PROVED_WITHIN_DAYS: i64 = 31;
 
 impl Report {

@@ -257,7 +257,7 @@ pub const CASES: &[Case] = &[
     ),
     case("storage ANY /upload/resumable", "POST", "/storage/v1/upload/resumable", "tus", Refused),
     case("storage ANY /upload/resumable/", "POST", "/storage/v1/upload/resumable/", "tus", Refused),
-    // Whoever has an upload's unguessable URL can ask how far it is.
+    // Anybody with an upload's unguessable URL can read its progress.
     case("storage ANY /upload/resumable/{id}", "HEAD", "/storage/v1/upload/resumable/{upload}", "tus", Harmless),
     case("storage ANY /upload/resumable/{id}", "PATCH", "/storage/v1/upload/resumable/{upload}", "tus", Refused),
     case("storage ANY /upload/resumable/{id}", "DELETE", "/storage/v1/upload/resumable/{upload}", "tus", Refused),

@@ -61,7 +61,7 @@ async fn new_public_tables_are_granted_to_the_api_roles_subject_to_policies() {
     db.stop().await;
 }
 
-/// Databases of 0.1.0: nobody but the maker had rights, and what `postgres` had given itself was the superuser's after the roles
+/// Databases of 0.1.0: only the creator had rights, and what `postgres` had given itself was the superuser's after the roles
 /// changed.
 #[tokio::test]
 async fn objects_of_the_first_release_get_the_rights_of_new_ones() {

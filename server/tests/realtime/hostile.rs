@@ -132,7 +132,7 @@ async fn a_full_presence_room_accepts_no_more() {
     }
     assert_eq!(guests[0].2["status"], "ok");
     assert_eq!(guests[1].2["response"]["reason"], "Too many presences on this channel");
-    // A leaving member makes room; one's own entry counts once.
+    // A member that leaves makes room; each member's own entry counts once.
     let (first, first_ref, _) = &mut guests[0];
     assert_eq!(first.ask(first_ref, "realtime:room", "presence", track(250_000)).await["status"], "ok");
     assert_eq!(first.ask(first_ref, "realtime:room", "presence", track(100)).await["status"], "ok");

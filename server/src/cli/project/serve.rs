@@ -87,7 +87,7 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
     outcome
 }
 
-/// An error in a file of the project says how to go on: what was applied stays.
+/// An error in a file of the project says how to continue: what was applied stays.
 fn with_next_step(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref() {
         Some(MigrateError::Sql { .. }) => {

@@ -46,7 +46,7 @@ pub fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Says that somebody else has a port.
+/// Reports that another process uses a port.
 pub fn taken(address: SocketAddr, setting: &str, holder: Option<String>) -> anyhow::Error {
     let holder = holder.unwrap_or_else(|| "another program".to_owned());
     anyhow::anyhow!("cannot listen on {address} ({setting}): {holder} has this port; stop it, or choose another port")

@@ -1,4 +1,4 @@
-//! The connection to the primary over which marks go out and come in.
+//! The connection to the primary over which marks are sent and received.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use tokio_postgres::{AsyncMessage, Client, Notification};
 use super::{Owner, Pending, Position, Shared, SubjectId};
 use crate::db::{self, Connection, DbError};
 
-/// How often the primary is asked where it is, if nobody else asks.
+/// How often the primary is asked for its position, if no request asks.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 /// How long it may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -29,13 +29,13 @@ const WHERE: &str = "select pg_catalog.pg_current_wal_insert_lsn()::text";
 const TELL: &str = "with here as materialized (select pg_catalog.pg_current_wal_insert_lsn()::text as position) \
                     select position, pg_catalog.pg_notify('ferrobase_marks', position || $1)::text from here";
 
-/// Keeps the connection, until nobody needs it.
+/// Keeps the connection until it is no longer needed.
 pub async fn follow(shared: Arc<Shared>, owner: Weak<Owner>) {
     let mut was_told = false;
     while owner.strong_count() > 0 {
         let outcome = keep(&shared, &owner).await;
         let was_up = shared.marks.lock().lost();
-        // Whoever waits hears that nothing is known.
+        // Waiting requests learn that nothing is known.
         drop(std::mem::take(&mut *shared.pending.lock()));
         let Err(error) = outcome else { return };
         // Once for each time that it goes.
@@ -46,7 +46,7 @@ pub async fn follow(shared: Arc<Shared>, owner: Weak<Owner>) {
     }
 }
 
-/// Ends with an error when the connection does, and without one when nobody needs it any more.
+/// Ends with an error when the connection does, and without one when it is no longer needed.
 async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
     let (client, mut connection) = db::connect(&shared.primary).await?;
     let mut link = Link { shared, client: &client, connection: &mut connection };

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const REPLAYED: &str =
     "select case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn()::text end";
 
-/// Watches until nobody needs it.
+/// Watches until it is no longer needed.
 pub async fn follow(shared: Arc<Shared>, owner: Weak<Owner>) {
     let mut was_told = false;
     while owner.strong_count() > 0 {
@@ -33,7 +33,7 @@ pub async fn follow(shared: Arc<Shared>, owner: Weak<Owner>) {
     }
 }
 
-/// Ends with an error when the replica cannot be used, and without one when nobody needs it any more.
+/// Ends with an error when the replica cannot be used, and without one when it is no longer needed.
 async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
     let silent = || DbError::Broken("the replica does not answer".to_owned());
     let client = timeout(ANSWER_TIMEOUT, db::connect_client(&shared.replica)).await.map_err(|_| silent())??;

@@ -35,7 +35,7 @@ pub fn read(envelope: Envelope) -> Received {
     let Envelope { sender, recipients, .. } = &envelope;
     let (to, cc) = (addresses(parsed.to()), addresses(parsed.cc()));
     let mut bcc = addresses(parsed.bcc());
-    // Whoever gets the mail without being named in it.
+    // Recipients that the mail does not name (Bcc).
     for recipient in recipients {
         let is_named = [&to, &cc, &bcc]
             .into_iter()
@@ -83,7 +83,7 @@ pub fn read(envelope: Envelope) -> Received {
     }
 }
 
-/// What nobody can read as a mail is kept as a text.
+/// What cannot be parsed as a mail is kept as text.
 fn unreadable(envelope: Envelope) -> Received {
     let Envelope { sender, recipients, source } = envelope;
     Received {

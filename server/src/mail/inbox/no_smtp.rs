@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use crate::db::Pool;
 
-/// There is none: nobody binds a listener for it ([`INBOX_TAKES_SMTP`](crate::config::INBOX_TAKES_SMTP)).
+/// There is none: no listener is bound for it ([`INBOX_TAKES_SMTP`](crate::config::INBOX_TAKES_SMTP)).
 pub struct Receiver(Infallible);
 
 impl Receiver {

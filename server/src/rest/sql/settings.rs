@@ -74,7 +74,7 @@ pub fn pre_request_query(function: &FunctionName) -> Sql {
     sql
 }
 
-/// Refuses the transaction on a server that has not replayed the primary's log up to `position`, or is no replica.
+/// Refuses the transaction on a server that has not replayed the primary's log up to `position`, or is not a replica.
 pub fn replayed_query(position: Position) -> Sql {
     let mut sql = Sql::new();
     sql.raw("select 1 / coalesce(pg_catalog.pg_is_in_recovery() and pg_catalog.pg_last_wal_replay_lsn() >= ");

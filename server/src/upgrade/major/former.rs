@@ -52,7 +52,7 @@ impl Former {
     }
 }
 
-/// A new cluster begins another log, which no slot goes on from. Yields the names of logical ones that lasted.
+/// A new cluster starts a new log, which no slot can continue. Yields the names of permanent logical ones.
 async fn drop_slots(client: &Client) -> Result<Vec<String>, UpgradeError> {
     let slots =
         "select slot_name::text, slot_type = 'logical' from pg_replication_slots where not temporary order by 1";

@@ -44,12 +44,12 @@ pub struct Upgraded {
     pub rows: i64,
     /// Logical replication slots that were not taken along.
     pub lost_slots: Vec<String>,
-    /// What could not be done and harms nobody.
+    /// What could not be done, without consequences.
     pub notes: Vec<String>,
 }
 
 /// Upgrades the cluster of `embedded` to the version of its binaries, unless it is of that version. `bring_up` gets the logins of the
-/// new cluster before it is put in place; if it fails, nothing is. `say` is told what is being done.
+/// new cluster before it is put in place; if it fails, nothing is. `say` reports the progress.
 pub async fn major(
     embedded: &EmbeddedOptions,
     places: &Places,

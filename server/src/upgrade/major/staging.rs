@@ -229,7 +229,7 @@ impl<'a> Staging<'a> {
         for path in logs_below(&self.new.join("db/pg_upgrade_output.d")) {
             let content = std::fs::read_to_string(&path).unwrap_or_default();
             text.push_str(&format!("\n== {}\n{content}", path.display()));
-            // Lists of what is in the way.
+            // Lists of what prevents the upgrade.
             if path.extension().is_some_and(|extension| extension == "txt") {
                 lists.push_str(&format!(" [{}]", content.split_whitespace().collect::<Vec<_>>().join(" ")));
             }

@@ -31,8 +31,8 @@
 //! a kind and names it; where the name has a value already, it has to be that one. `{"...": "user", …}` is the shape
 //! `user` with changes, `! code message` an error in the shape that the request asks for, `"<absent>"` a member that is not there. `{{name}}` and `{{function arguments}}` are replaced
 //! everywhere. A case begins with `email`, `email2`, `email3`, `phone`, `phone2`, `password`, `password2` and `verifier`
-//! of its own. Whatever a case says, an error's code stands in its body and its headers alike, and headers in
-//! [`WATCHED`] are not there unless named.
+//! of its own. In every case, an error's code must be the same in body and headers, and headers in
+//! [`WATCHED`] must be absent unless named.
 
 mod coverage;
 mod expect;

@@ -258,7 +258,7 @@ pub async fn list(request: &Request) -> AuthResult<HttpResponse> {
 
 /// The client that a path names.
 ///
-/// Errors: 400 `validation_failed` for what is no uuid, 404 `oauth_client_not_found`.
+/// Errors: 400 `validation_failed` for an invalid UUID, 404 `oauth_client_not_found`.
 pub async fn load(request: &Request, id: &str) -> AuthResult<OAuthClient> {
     if id.is_empty() {
         return Err(AuthError::invalid("client_id is required"));

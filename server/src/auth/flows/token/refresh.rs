@@ -94,7 +94,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
 
 /// Renews a session by its refresh token.
 ///
-/// Errors, 400 unless stated: `validation_failed` for text that is no token, `refresh_token_not_found`,
+/// Errors, 400 unless stated: `validation_failed` for an invalid token, `refresh_token_not_found`,
 /// `user_banned`, `session_not_found`, `session_expired`, `refresh_token_already_used`; 409 `conflict`.
 pub async fn refresh(request: &Request, token: &str, of: RefreshOf) -> AuthResult<SessionAnswer> {
     let presented = parse(token).ok_or_else(|| AuthError::invalid("Refresh token is not valid"))?;

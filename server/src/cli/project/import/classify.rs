@@ -18,7 +18,7 @@ pub enum By {
 pub enum Action {
     /// A platform object, a session setting, or of no use here.
     Skip,
-    /// Left out; the user is told so in these words.
+    /// Left out; the user is shown this text.
     LeaveOut(String),
     Run {
         sql: String,

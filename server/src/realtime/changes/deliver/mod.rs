@@ -135,7 +135,7 @@ pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) 
         }
     };
     match left {
-        // Everybody else has been served, so a client that keeps exchanging tokens disturbs nobody.
+        // All others have been served, so a client that keeps exchanging tokens does not affect them.
         Some(left) => left.iter().for_each(|(_, entry)| end_once(entry)),
         None => {
             let registry = inner.changes.registry.read();

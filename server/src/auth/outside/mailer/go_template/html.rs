@@ -141,7 +141,7 @@ fn has_unsafe_scheme(url: &str) -> bool {
     })
 }
 
-/// Percent-encodes what may not stand in a URL; with `all` also what has a meaning there.
+/// Percent-encodes characters that a URL cannot contain; with `all` reserved ones, too.
 fn encode_url(text: &str, all: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(bytes.len());

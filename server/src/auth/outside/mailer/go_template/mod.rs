@@ -15,7 +15,7 @@ use html::{Context, HtmlState};
 use parse::{Parser, pieces};
 use render::{Scope, render};
 
-/// Why a text is no template, or cannot be rendered.
+/// Why a text is not a template, or cannot be rendered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("unclosed action")]
