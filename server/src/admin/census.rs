@@ -58,7 +58,7 @@ impl Census {
         let text = match timeout(QUERY_TIMEOUT, self.ask()).await {
             Ok(Ok(text)) => text,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the database's figures cannot be read now");
+                tracing::warn!(%error, "the database's statistics cannot be read at the moment");
                 String::new()
             }
             Err(_) => String::new(),
@@ -84,8 +84,8 @@ impl Census {
             Ok(())
         };
         figure("size_bytes", "Size of the database", 0)?;
-        figure("connections", "Connections to the PostgreSQL server, whoever's", 1)?;
-        figure("connections_max", "Most connections that the PostgreSQL server takes", 2)?;
+        figure("connections", "Connections to the PostgreSQL server, of all clients", 1)?;
+        figure("connections_max", "Maximum number of connections to the PostgreSQL server", 2)?;
         figure("transaction_age", "Transactions since the oldest row was frozen; at 2 billion PostgreSQL stops", 4)?;
         figure("deadlocks_total", "Deadlocks in this database", 5)?;
         figure("log_kept_bytes", "Log that PostgreSQL keeps for the replication slot that is furthest behind", 6)?;
@@ -102,9 +102,9 @@ impl Census {
         let waiting = mails.iter().map(|(labels, waiting, ..)| (labels, *waiting));
         metrics.gauge("ferrobase_mail_waiting", "Mails and texts to be delivered", waiting);
         let failed = mails.iter().map(|(labels, _, failed, _)| (labels, *failed));
-        metrics.gauge("ferrobase_mail_failed", "Mails and texts that were given up and wait for a person", failed);
+        metrics.gauge("ferrobase_mail_failed", "Mails and texts that failed for good and need an operator", failed);
         let overdue = mails.iter().map(|(labels, .., overdue)| (labels, *overdue));
-        metrics.gauge("ferrobase_mail_overdue_seconds", "How long the oldest one that is due has waited", overdue);
+        metrics.gauge("ferrobase_mail_overdue_seconds", "How long the oldest overdue one has waited", overdue);
         if let Some(queued) = queued {
             metrics.single("ferrobase_jobs_requests_waiting", "HTTP requests that the database has queued", queued);
         }

@@ -144,7 +144,7 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     if let Some(data_dir) = admin.data_dir.clone() {
         // Blocking, because it reads a file.
         metrics.append(&web::block(move || backup_metrics(&data_dir)).await.unwrap_or_default());
-        let failed = "Backups by the schedule that failed";
+        let failed = "Scheduled backups that failed";
         metrics.single("ferrobase_backup_failures_total", failed, backup::FAILED.get());
     }
     HttpResponse::Ok().content_type(prometheus::CONTENT_TYPE).body(metrics.into_text())
@@ -155,7 +155,7 @@ fn write_pools(metrics: &mut Metrics, pools: &[(&str, PoolFigures)]) {
     let each = |value: fn(&PoolFigures) -> u64| {
         pools.iter().map(move |(name, figures)| (format!("{{pool=\"{name}\"}}"), value(figures)))
     };
-    metrics.gauge("ferrobase_db_pool_max", "Most connections of a pool", each(|pool| pool.max as u64));
+    metrics.gauge("ferrobase_db_pool_max", "Maximum number of connections of a pool", each(|pool| pool.max as u64));
     metrics.gauge(
         "ferrobase_db_pool_in_use",
         "Connections that a request holds",

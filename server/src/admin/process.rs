@@ -34,7 +34,7 @@ pub fn write(metrics: &mut Metrics, folders: &[(&'static str, PathBuf)]) {
         metrics.single("process_open_fds", "Open files and sockets", open.count());
     }
     if let Some(limit) = getrlimit(Resource::Nofile).current {
-        metrics.single("process_max_fds", "Most files and sockets that may be open", limit);
+        metrics.single("process_max_fds", "Maximum number of open file descriptors", limit);
     }
     metrics.single("process_start_time_seconds", "When the process started, since 1970", *STARTED);
     let disks: Vec<(String, u64, u64)> = folders
@@ -46,7 +46,7 @@ pub fn write(metrics: &mut Metrics, folders: &[(&'static str, PathBuf)]) {
         })
         .collect();
     let free = disks.iter().map(|(labels, free, _)| (labels, *free));
-    metrics.gauge("ferrobase_disk_free_bytes", "Room that is left on the disk of a folder", free);
+    metrics.gauge("ferrobase_disk_free_bytes", "Free space on the disk of a folder", free);
     let size = disks.iter().map(|(labels, _, size)| (labels, *size));
     metrics.gauge("ferrobase_disk_size_bytes", "Size of that disk", size);
 }

@@ -115,7 +115,7 @@ impl Audit {
             return;
         }
         if let Err(error) = write::entries(pool, &entries).await {
-            tracing::warn!(%error, waiting = entries.len(), "the audit log cannot be written now");
+            tracing::warn!(%error, waiting = entries.len(), "the audit log cannot be written at the moment");
             self.put_back(entries);
         }
     }
@@ -155,7 +155,7 @@ async fn write_on(audit: Audit, pool: Pool, days: u32) {
 /// Prometheus' text format.
 pub fn metrics() -> String {
     let mut metrics = Metrics::default();
-    metrics.single("ferrobase_audit_changes_total", "Changes noted in the audit log", NOTED.get());
+    metrics.single("ferrobase_audit_changes_total", "Changes recorded in the audit log", NOTED.get());
     metrics.single("ferrobase_audit_lost_total", "Changes that the audit log has lost", LOST.get());
     metrics.into_text()
 }

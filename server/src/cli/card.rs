@@ -35,7 +35,7 @@ pub(super) fn text(settings: &Settings, keys: &ApiKeys, embedded: Option<&Embedd
         MailConfig::Smtp(smtp) => format!("Mail              sent through {}:{}", smtp.host, smtp.port),
         MailConfig::Drop => "Mail              not sent (FERROBASE_MAIL=drop)".to_owned(),
     });
-    lines.push(format!("Database          {}", embedded.map_or("the one of DATABASE_URL", |e| e.url.as_str())));
+    lines.push(format!("Database          {}", embedded.map_or("the one in DATABASE_URL", |e| e.url.as_str())));
     if let Some(folder) = embedded.and_then(|e| e.relocated.as_deref()) {
         let folder = folder.display();
         lines.push(format!("Database files    {folder}   (PostgreSQL's user cannot reach this folder)"));

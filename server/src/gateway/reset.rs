@@ -93,7 +93,8 @@ pub async fn reset(request: HttpRequest, reset: web::Data<Reset>, keys: web::Dat
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let bearer = header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     if ![header(APIKEY), bearer].into_iter().flatten().any(|key| keys.is_of_service(key)) {
-        return HttpResponse::Unauthorized().json(json!({ "message": "a reset takes the secret or service_role key" }));
+        return HttpResponse::Unauthorized()
+            .json(json!({ "message": "a reset requires the secret or service_role key" }));
     }
     let reset = reset.get_ref().clone();
     // In a separate task, so that a client that hangs up does not interrupt it.

@@ -156,7 +156,7 @@ enum ReadError {
     NotJson,
     #[error("its discovery document is that of the issuer '{0}'")]
     AnotherIssuer(String),
-    #[error("its discovery document names no URL of keys that can be used")]
+    #[error("its discovery document has no usable URL of keys")]
     NoKeysUrl,
     #[error("it has no keys, or more than {MOST_KEYS}")]
     NumberOfKeys,

@@ -213,12 +213,13 @@ impl Key {
         if matches!(material, Material::Ed25519(_)) {
             algorithm = Some(Algorithm::EdDSA);
         }
-        let until = end_of(jwk).map_err(|()| KeyError::Jwk(format!("member 'exp' of the key {label} is no time")))?;
+        let until =
+            end_of(jwk).map_err(|()| KeyError::Jwk(format!("member 'exp' of the key {label} is not a time")))?;
         let only = match jwk.get("only") {
             None => None,
             Some(only) => Some(
                 serde_json::from_value(only.clone())
-                    .map_err(|_| KeyError::Jwk(format!("member 'only' of the key {label} is no list of tokens")))?,
+                    .map_err(|_| KeyError::Jwk(format!("member 'only' of the key {label} is not a list of tokens")))?,
             ),
         };
         Ok(Some(Self { kid, algorithm, material, until, only }))

@@ -118,7 +118,7 @@ impl BadKey {
     pub fn of(self, label: &str) -> String {
         match self {
             Self::Member(member) => format!("member '{member}' of the key {label} is missing or not base64url"),
-            Self::Curve => format!("member 'crv' of the key {label} names no curve"),
+            Self::Curve => format!("member 'crv' of the key {label} does not name a curve"),
             Self::Point => format!("the key {label} is not a point of its curve"),
         }
     }

@@ -25,7 +25,7 @@ use crate::secret::Secret;
 pub enum KeyError {
     #[error("the keys are not a JSON array of JWKs")]
     Json,
-    #[error("the key '{0}' lacks '{1}' or has a bad one")]
+    #[error("the key '{0}' lacks '{1}' or has an invalid one")]
     Member(String, &'static str),
     #[error("the key '{0}' has an algorithm that is not supported (HS256, RS256, RS512, ES256, ES512, EdDSA are)")]
     Algorithm(String),

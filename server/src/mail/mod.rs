@@ -36,10 +36,10 @@ pub struct Message {
 pub enum MailError {
     #[error("the address or the content of a message is not usable: {0}")]
     Unusable(String),
-    #[error("the mail server did not take a message: {0}")]
+    #[error("the mail server did not accept a message: {0}")]
     Refused(String),
     /// RFC 5321, 4.2.1: permanent; the same message will not be accepted later either.
-    #[error("the mail server will never take a message: {0}")]
+    #[error("the mail server will never accept a message: {0}")]
     Rejected(String),
 }
 

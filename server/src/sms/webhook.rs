@@ -114,7 +114,7 @@ async fn receive(
     let from = field("From");
     if let Some(stopped) = wish.filter(|_| from.starts_with('+')) {
         outgoing::stop(&webhook.pool, from, stopped).await?;
-        tracing::info!(stopped, "a number was heard about texts");
+        tracing::info!(stopped, "a number answered about texts");
     }
     Ok(HttpResponse::Ok().content_type(ContentType::xml()).body(NOTHING))
 }

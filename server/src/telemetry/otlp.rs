@@ -40,7 +40,7 @@ impl Otlp {
             return None;
         }
         if reader.find(&["OTEL_EXPORTER_OTLP_PROTOCOL"]).is_some_and(|(_, protocol)| protocol != "http/protobuf") {
-            reader.problem("OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf: nothing else is spoken");
+            reader.problem("OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf: no other protocol is supported");
         }
         Some(Self { traces, logs, headers, timeout, service_name })
     }
@@ -75,7 +75,7 @@ fn headers(reader: &mut Reader<'_>) -> HashMap<String, String> {
         .map(|pair| pair.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())))
         .collect();
     pairs.unwrap_or_else(|| {
-        reader.problem(format!("{name} must be key=value pairs with commas between"));
+        reader.problem(format!("{name} must be comma-separated key=value pairs"));
         HashMap::new()
     })
 }

@@ -75,7 +75,7 @@ pub(super) async fn serve(request: HttpRequest) -> HttpResponse {
         Some((encoding, file)) => answer(&request, "index.html", encoding, file),
         None => HttpResponse::NotFound()
             .content_type("text/plain; charset=utf-8")
-            .body("This build holds no web app. 'just build' puts it in; the API is served all the same.\n"),
+            .body("This build contains no web app ('just build' adds it). The API is served anyway.\n"),
     }
 }
 

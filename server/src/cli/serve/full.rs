@@ -166,12 +166,14 @@ async fn prepare(source: &Source, settings: &Settings, database: &Database) -> a
     if let Some(seed) = source_of(&config.seed, migrate::Source::Demo, migrate::Source::SeedFolder) {
         match migrate::seed(&database.logins.url, &seed).await {
             // Newer demo data must not lock people out of accounts that they have created.
-            Err(error @ MigrateError::ForeignUsers { .. }) => tracing::warn!(%error, "the demo data stays as it is"),
+            Err(error @ MigrateError::ForeignUsers { .. }) => {
+                tracing::warn!(%error, "the demo data was left unchanged")
+            }
             outcome => drop(outcome?),
         }
     }
     if !config.is_local() && migrate::has_demo_accounts(&database.logins.url).await? {
-        anyhow::bail!("the database holds demo accounts, so the server does not listen on {}", config.listen);
+        anyhow::bail!("the database contains demo accounts, so the server does not listen on {}", config.listen);
     }
     Ok(urls)
 }

@@ -38,7 +38,7 @@ impl ServeArgs {
     pub(super) fn postgrest_file<'a>(&'a self, config: Option<&'a Path>) -> anyhow::Result<Option<&'a Path>> {
         match (&self.file, self.only, config) {
             (Some(file), Some(Api::Rest), None) => Ok(Some(file)),
-            (Some(_), Some(Api::Rest), Some(_)) => anyhow::bail!("there are two settings files: one is enough"),
+            (Some(_), Some(Api::Rest), Some(_)) => anyhow::bail!("two settings files are given: use only one"),
             (Some(_), _, _) => anyhow::bail!("a settings file without '--config' is for 'serve --only rest'"),
             (None, Some(Api::Rest), Some(file)) => Ok(file.extension().is_none_or(|e| e != "toml").then_some(file)),
             (None, _, _) => Ok(None),

@@ -172,7 +172,7 @@ impl ReadReplica {
             }
         };
         if tokio::time::timeout(MARK_TIMEOUT, sharing).await.is_err() {
-            tracing::warn!("a write could not be told to other instances, because the primary does not answer");
+            tracing::warn!("a write could not be announced to other instances, because the primary does not answer");
         }
     }
 
@@ -182,7 +182,7 @@ impl ReadReplica {
         let count = |of: fn(&Figures) -> &Counter| replica.map_or(0, |known| of(&known.shared.figures).get());
         metrics.counter(
             "ferrobase_replica_reads_total",
-            "Reads that a replica could answer, by what became of them",
+            "Reads that a replica could answer, by outcome",
             [
                 ("{outcome=\"answered\"}", count(|figures| &figures.answered)),
                 ("{outcome=\"behind\"}", count(|figures| &figures.behind)),

@@ -54,7 +54,7 @@ async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
     let asked = Instant::now();
     let position = link.exchange(&[]).await?;
     shared.marks.lock().begin(position, asked);
-    tracing::info!("reads go to the replica as far as it has come");
+    tracing::info!("reads are sent to the replica as far as it is up to date");
     let mut tick = interval(SAMPLE_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
