@@ -1,4 +1,4 @@
-// npm run compare -- ONE.json OTHER.json: the answers in which two servers differ, by the reports that COMPAT_REPORT keeps.
+// npm run compare -- ONE.json OTHER.json: the answers that differ between two servers, from the reports that COMPAT_REPORT writes.
 import { readFileSync } from "node:fs";
 
 const files = process.argv.slice(2);
@@ -22,6 +22,6 @@ for (const name of names) {
   }
 }
 const word = ({ outcome, why }) => (outcome === "same" ? "as Supabase does" : (why ?? outcome));
-console.log(`${one.url} and ${other.url}: ${both} answers of both, ${differences.length} differ, ${unknown.length} from one of them alone`);
+console.log(`${one.url} and ${other.url}: ${both} answers from both, ${differences.length} differ, ${unknown.length} from only one`);
 for (const { name, a, b } of differences) console.log(`  ${name}\n      ${one.url}: ${word(a)}\n      ${other.url}: ${word(b)}`);
 process.exit(differences.length > 0 ? 1 : 0);

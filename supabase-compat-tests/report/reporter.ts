@@ -35,7 +35,7 @@ export default class Report implements Reporter {
 
 function summary(url: string, results: Results): string {
   const entries = Object.entries(results);
-  const lines = ["", `What answers as Supabase does at ${url}`];
+  const lines = ["", `Answers that match Supabase's at ${url}`];
   for (const api of new Set(entries.map(([name]) => name.slice(0, name.indexOf(": "))))) {
     const own = entries.filter(([name]) => name.startsWith(`${api}: `)).map(([, { outcome }]) => outcome);
     const count = (outcome: Outcome) => own.filter((one) => one === outcome).length;
@@ -43,9 +43,9 @@ function summary(url: string, results: Results): string {
     lines.push(`  ${api.padEnd(10)} ${String(same).padStart(4)} of ${same + differs}${skipped ? `, ${skipped} skipped` : ""}`);
   }
   const differing = entries.filter(([, { outcome }]) => outcome === "differs");
-  if (differing.length > 0) lines.push("What differs", ...differing.map(([name, { why }]) => `  ${name}${why ? `\n      ${why}` : ""}`));
+  if (differing.length > 0) lines.push("Different", ...differing.map(([name, { why }]) => `  ${name}${why ? `\n      ${why}` : ""}`));
   const reasons = new Map<string, number>();
   for (const [, { outcome, why = "only by name" }] of entries) if (outcome === "skipped") reasons.set(why, (reasons.get(why) ?? 0) + 1);
-  if (reasons.size > 0) lines.push("What was skipped", ...[...reasons].map(([why, count]) => `  ${String(count).padStart(4)}  ${why}`));
+  if (reasons.size > 0) lines.push("Skipped", ...[...reasons].map(([why, count]) => `  ${String(count).padStart(4)}  ${why}`));
   return lines.join("\n");
 }

@@ -21,14 +21,14 @@ people='select count(*) from auth.users'
 
 echo "-- without a schema, a service key and a mailbox"
 suite SUPABASE_ANON_KEY="$anon" npm test --silent -- tests/auth.test.ts tests/rest.test.ts tests/aidbridge.test.ts >"$work/bare.log" 2>&1 || { cat "$work/bare.log" >&2; exit 1; }
-sed -n '/^What/,$p' "$work/bare.log"
+sed -n '/^Answers that/,$p' "$work/bare.log"
 grep -q "the suite's schema is not there" "$work/bare.log"
 
 "$ferrobase" migrate --dir supabase-compat-tests/supabase/migrations >/dev/null
 before=$(ask "$people")
 echo "-- without a service key and a mailbox"
 suite SUPABASE_ANON_KEY="$anon" COMPAT_REPORT="$work/anon.json" npm test --silent >"$work/anon.log" 2>&1 || { cat "$work/anon.log" >&2; exit 1; }
-sed -n '/^What/,$p' "$work/anon.log"
+sed -n '/^Answers that/,$p' "$work/anon.log"
 grep -q 'no service key: set SUPABASE_SERVICE_ROLE_KEY' "$work/anon.log"
 grep -q 'no mailbox: set MAILPIT_URL' "$work/anon.log"
 after=$(ask "$people")
@@ -68,11 +68,11 @@ children+=($!)
 node tools/wait-for.mjs "http://127.0.0.1:$gateway/auth/v1/health" "$(cat "$work/pid")" || { tail -20 "$work/upstream.log" >&2; exit 1; }
 suite SUPABASE_URL="http://127.0.0.1:$gateway" COMPAT_REPORT="$work/upstream.json" npm test --silent -- tests/auth >"$work/theirs.log" 2>&1 || true
 [ -s "$work/upstream.json" ] || { cat "$work/theirs.log" >&2; exit 1; }
-sed -n '/^What/,$p' "$work/theirs.log"
+sed -n '/^Answers that/,$p' "$work/theirs.log"
 suite npm run --silent compare -- "$work/ferrobase.json" "$work/upstream.json" >"$work/compared" || true
 sed "s#$own#Ferrobase#; s#http://127.0.0.1:$gateway#Supabase Auth#" "$work/compared"
 # Supabase Auth answers 500 to an assertion of an unknown key, where we answer 422 as it does for a wrong code.
-known='supabase.auth.mfa.webauthn.authenticate > says what went wrong'
+known='supabase.auth.mfa.webauthn.authenticate > reports an error'
 if grep '^  [A-Za-z]*: ' "$work/compared" | grep -vF "$known"; then
   echo "contract: these answers differ from Supabase Auth's" >&2
   exit 1
