@@ -306,7 +306,7 @@ async fn encryption_is_offered_with_a_permanent_certificate() {
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     let asked = format!("{}?sslmode=require", running.url);
     assert_eq!(is_encrypted(&asked).await, Ok(true));
-    assert_eq!(is_encrypted(&running.logins().url).await, Ok(false), "nobody listens on the way to ourselves");
+    assert_eq!(is_encrypted(&running.logins().url).await, Ok(false), "our own connections are not encrypted");
     let cluster = running.cluster.clone();
     let read = |name: &str| std::fs::read_to_string(cluster.join(name)).expect(name);
     let (key, certificate) = (read("server.key"), read("server.crt"));

@@ -605,7 +605,7 @@ async fn hostile_inbox_clients_do_not_delay_others() {
             break heard;
         }
         many.push(client);
-        assert!(many.len() < 100, "there is no end");
+        assert!(many.len() < 100, "no limit of connections");
     };
     assert!(told.starts_with("421 4.3.2") && many.len() >= 15, "{told} after {}", many.len());
     drop((many, deaf));

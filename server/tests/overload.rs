@@ -20,7 +20,7 @@ async fn refusal(flood: usize, ask: impl AsyncFn() -> Reply) -> Reply {
     let (is_over, begun) = (AtomicBool::new(false), Instant::now());
     let asking = join_all((0..flood).map(|_| async {
         while !is_over.load(Ordering::Relaxed) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "nobody is refused");
+            assert!(begun.elapsed() < Duration::from_secs(60), "no request is refused");
             let reply = ask().await;
             if reply.status == 503 {
                 is_over.store(true, Ordering::Relaxed);

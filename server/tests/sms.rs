@@ -206,5 +206,5 @@ async fn stop_and_start_are_accepted_only_if_signed_by_twilio() {
 async fn without_twilio_there_is_no_webhook() {
     let app = TestApp::start().await;
     let answer = app.plain(reqwest::Method::POST, "/sms/v1/twilio").form(&[("Body", "STOP")]).send().await;
-    assert_eq!(answer.expect("an answer").status(), 401, "an API that nobody knows");
+    assert_eq!(answer.expect("an answer").status(), 401, "an unknown API");
 }

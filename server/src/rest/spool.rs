@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(spools.open().await.err(), Some(NoRoom));
         LEFT.store(ROOM, Ordering::Release);
         assert!(spools.open().await.is_ok());
-        assert!(spools_on(64 << 20, |_| None).open().await.is_ok(), "where nobody can tell, it is tried");
+        assert!(spools_on(64 << 20, |_| None).open().await.is_ok(), "free space unknown: it is tried");
         assert!(spools_on(0, |_| Some(0)).open().await.is_ok(), "without files the disk does not matter");
         assert!(left_on_disk(&std::env::temp_dir()).is_some());
     }

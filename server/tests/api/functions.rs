@@ -205,7 +205,7 @@ async fn slow_functions_leave_connections_for_storage() {
         }
         let reply = app.service().get("/storage/v1/bucket").await;
         assert_eq!(reply.status, 200, "{}", reply.body);
-        assert_eq!(app.anon().get("/health").await.status, 200, "slow functions are no fault of the server");
+        assert_eq!(app.anon().get("/health").await.status, 200, "slow functions do not make the server unhealthy");
         app.owner.batch_execute("select pg_advisory_unlock(4711)").await.expect("they go on");
     };
     futures_util::join!(calling, looking);

@@ -87,7 +87,7 @@ async fn without_a_database_every_api_and_health_report_it() {
     assert!(storage.status >= 500, "{storage:?}");
     // PostgREST returns the database's message; the other APIs only log it.
     for reply in [auth, function, storage] {
-        assert!(!reply.body.to_string().contains("test_"), "the database's name is nobody's business: {reply:?}");
+        assert!(!reply.body.to_string().contains("test_"), "the answer reveals the database's name: {reply:?}");
     }
 }
 

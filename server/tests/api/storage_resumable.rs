@@ -277,7 +277,7 @@ async fn an_upload_whose_completion_hits_a_lock_is_completed_on_retry() {
     let key = format!("{}/kept.txt", alice.id);
     let path = begin(&key).await;
     assert_eq!(whole(&path).await, 423);
-    assert_eq!(head(&path).await.status(), 423, "a client that hears of the whole length would take it for done");
+    assert_eq!(head(&path).await.status(), 423, "with the full length a client would consider it finished");
     assert_eq!(sweep::sweep(&app.storage, Duration::ZERO).await.expect("sweep"), 0);
     app.owner.batch_execute("drop trigger refuse on storage.objects").await.expect("gone");
     let done = head(&path).await;

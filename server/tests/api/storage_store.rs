@@ -130,7 +130,7 @@ async fn every_operation_works_and_leaves_one_file_per_row() {
     assert!(get(&app, "docs", "several").await.is_err());
     assert_eq!(put(&app, "a/short.txt", b"replaced".to_vec()).await.0, 200);
     assert_eq!(get(&app, "docs", "a/short.txt").await.expect("the new one"), b"replaced");
-    assert_eq!(orphans(&app).await, 0, "what was replaced or moved is gone from the store");
+    assert_eq!(orphans(&app).await, 0, "replaced and moved files are removed from the store");
 
     // Deleting a row directly leaves an orphaned file; many removals are one request.
     app.owner

@@ -72,7 +72,7 @@ async fn an_upload_may_exceed_the_memory_budget() {
     let form = app.plain(Method::POST, "/storage/v1/s3/long").body([form.as_bytes(), &[b'a'; 2 << 20]].concat());
     let form = send(form.header("content-type", "multipart/form-data; boundary=X")).await;
     assert!(form.status == 400 || form.status == 403, "{} {}", form.status, form.body);
-    assert!(since.elapsed() < std::time::Duration::from_secs(4), "it waits for nobody's room");
+    assert!(since.elapsed() < std::time::Duration::from_secs(4), "it does not wait for memory");
     drop(holding);
     let refused = service.request(Method::POST, "/rest/v1/nothing").header("content-type", "application/json");
     assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "what is gathered has its limit");

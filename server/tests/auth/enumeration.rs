@@ -90,7 +90,7 @@ async fn signing_up_with_a_taken_address_differs_only_in_identities() {
         .expect("the account")
         .get(0);
     assert_ne!(taken.body["id"], json!(id));
-    assert!(take_mail(&app, "taken@test.example").await.is_none(), "no mail to whoever has it");
+    assert!(take_mail(&app, "taken@test.example").await.is_none(), "no mail to the owner of the address");
     assert!(take_mail(&app, "new@test.example").await.is_some());
     assert!(take_mail(&app, "new@test.example").await.is_some());
 }
@@ -186,8 +186,8 @@ async fn a_recent_mail_requested_by_another_client_is_not_revealed() {
     };
     assert_eq!(recover("192.0.2.1").await, 200);
     assert!(take_mail(&app, "known@test.example").await.is_some());
-    assert_eq!(recover("192.0.2.1").await, 429, "who asked is told to wait");
-    assert_eq!(recover("198.51.100.1").await, 200, "nobody else is");
+    assert_eq!(recover("192.0.2.1").await, 429, "the client that asked must wait");
+    assert_eq!(recover("198.51.100.1").await, 200, "other clients need not");
     assert!(take_mail(&app, "known@test.example").await.is_none(), "and no second mail leaves");
 }
 

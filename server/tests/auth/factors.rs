@@ -148,7 +148,11 @@ async fn a_refresh_token_from_before_the_second_factor_stays_at_aal1() {
             assert_eq!((refused.status, text(&refused.body, "error_code")), (400, "refresh_token_not_found"));
         }
         let next = refresh(&app, text(&raised, "refresh_token")).await;
-        assert_eq!((next.status, aal(&next.body).as_str()), (200, "aal2"), "who proved the factor goes on");
+        assert_eq!(
+            (next.status, aal(&next.body).as_str()),
+            (200, "aal2"),
+            "the session that verified the factor continues"
+        );
         let refused = refresh(&app, &before).await;
         assert_eq!(refused.status, 400, "nor right after a refresh: {}", refused.body);
     }

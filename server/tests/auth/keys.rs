@@ -195,7 +195,7 @@ async fn an_id_tokens_issuer_audience_time_and_nonce_are_checked() {
     assert_eq!(users, 0);
     let good = es256(&header, &right, &right_key());
     let unasked = sign_in(&app, json!({ "provider": "keycloak", "id_token": good })).await;
-    assert_eq!(unasked.status, 400, "a nonce that nobody passed: {}", unasked.body);
+    assert_eq!(unasked.status, 400, "a nonce that was not passed: {}", unasked.body);
     let several = {
         let mut claims = right.clone();
         (claims["aud"], claims["azp"]) = (json!(["theirs", "ours"]), json!("ours-too"));

@@ -32,7 +32,7 @@ async fn a_hundred_refreshes_of_one_token_leave_one_token_family() {
         let token = text(&session, "refresh_token").to_owned();
         let replies = join_all((0..100).map(|_| refresh(&app, &token))).await;
         for reply in &replies {
-            assert_eq!(reply.status, 200, "nobody is turned away: {}", reply.body);
+            assert_eq!(reply.status, 200, "no request is refused: {}", reply.body);
         }
         let mut given: Vec<&str> = replies.iter().map(|reply| text(&reply.body, "refresh_token")).collect();
         given.sort_unstable();
@@ -55,7 +55,7 @@ async fn a_hundred_refreshes_of_one_token_leave_one_token_family() {
             _ => assert_eq!(seen, (1, 0, String::new(), 1)),
         }
         let next = refresh(&app, given[0]).await;
-        assert_eq!(next.status, 200, "and it goes on: {}", next.body);
+        assert_eq!(next.status, 200, "the next refresh works: {}", next.body);
     }
 }
 

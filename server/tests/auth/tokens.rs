@@ -104,7 +104,7 @@ async fn only_service_keys_may_administer() {
     ] {
         assert_eq!(user.actor.post(path, body).await.status, 403, "{path}");
     }
-    assert_eq!(app.service().get("/auth/v1/user").await.status, 403, "an administrator is no user");
+    assert_eq!(app.service().get("/auth/v1/user").await.status, 403, "an administrator is not a user");
 }
 
 #[actix_web::test]

@@ -62,7 +62,7 @@ async fn altering_a_filters_column_ends_the_channel() {
     let text = told["message"].as_str().expect("a text");
     assert!(told["status"] == "error" && text.ends_with("invalid column for filter kind"), "{told}");
     for id in 1..=3 {
-        assert_eq!(other.change().await["data"]["record"]["id"], id, "nobody else is disturbed");
+        assert_eq!(other.change().await["data"]["record"]["id"], id, "other clients are not affected");
     }
 }
 

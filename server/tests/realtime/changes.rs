@@ -112,7 +112,11 @@ async fn rows_are_sent_to_those_who_may_select_them() {
     let expected =
         |changes: &[(&str, i64)]| changes.iter().map(|(kind, id)| ((*kind).to_owned(), *id)).collect::<Vec<_>>();
     service.wait_for(|got| got.payload["data"]["type"] == "DELETE").await;
-    assert_eq!(told(service.rest().await), expected(&[("INSERT", 1), ("UPDATE", 1)]), "2 is gone when it is judged");
+    assert_eq!(
+        told(service.rest().await),
+        expected(&[("INSERT", 1), ("UPDATE", 1)]),
+        "row 2 is deleted before it is checked"
+    );
     let deleted = ben.wait_for(|got| got.payload["data"]["type"] == "DELETE").await;
     // The WAL has the whole old row, but with policies only its key is sent.
     assert_eq!(deleted.payload["data"]["old_record"], json!({ "id": 2 }));

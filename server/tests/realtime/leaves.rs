@@ -79,7 +79,7 @@ async fn a_row_leaving_the_view_is_reported_only_to_those_who_saw_it() {
     run(&app, &format!("update mine set owner = '{BEN}' where id in (1, 3); update mine set body = 'x' where id = 2"))
         .await;
     assert_eq!(told(&app, &mut ann).await, [row("DELETE", 1, 2), row("DELETE", 3, 2)]);
-    assert!(told(&app, &mut cem).await.is_empty(), "never in view: not even the key is told");
+    assert!(told(&app, &mut cem).await.is_empty(), "never in view: not even the key is sent");
     assert_eq!(told(&app, &mut plain).await, [row("INSERT", 3, 0)], "off unless asked for");
     // A row that has left is not reported again until it comes back.
     run(&app, "update mine set body = 'y'").await;

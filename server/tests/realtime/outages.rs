@@ -134,7 +134,7 @@ async fn nothing_is_missing(readers: Vec<JoinHandle<Seen>>) {
     for reader in readers {
         let seen = tokio::time::timeout(Duration::from_secs(60), reader).await.expect("it has the last row");
         let seen = seen.expect("a reader");
-        assert_eq!(seen.rows, (1..=ROWS).collect(), "a gap that nobody told, after {} joins", seen.joins);
+        assert_eq!(seen.rows, (1..=ROWS).collect(), "an unreported gap, after {} joins", seen.joins);
         assert!(seen.joins > 1 && seen.told > 0, "{} joins, {} told", seen.joins, seen.told);
     }
 }

@@ -247,7 +247,7 @@ async fn the_notification_channel_is_configurable() {
         "create table sky.comets (id integer primary key); grant select on sky.comets to sky_visitor; notify pgrst";
     house.owner.batch_execute(ddl).await.expect("ddl");
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(ask(&house, "", "GET", "/comets", "", "").await.status, 404, "nobody listens there");
+    assert_eq!(ask(&house, "", "GET", "/comets", "", "").await.status, 404, "not listened to, so not reloaded");
     house.owner.batch_execute("notify \"Sky News\", 'something else'").await.expect("notify");
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(ask(&house, "", "GET", "/comets", "", "").await.status, 404, "other payloads mean nothing");

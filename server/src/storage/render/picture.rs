@@ -453,7 +453,7 @@ mod tests {
         assert_eq!((shown.width(), shown.height()), (50, 100));
         let [red, green, _] = shown.to_rgb8().get_pixel(25, 5).0;
         assert!(red > green, "left is above now");
-        assert!(!rendered.bytes.windows(4).any(|bytes| bytes == b"Exif"), "what else the camera said is gone");
+        assert!(!rendered.bytes.windows(4).any(|bytes| bytes == b"Exif"), "other Exif data is removed");
     }
 
     #[test]

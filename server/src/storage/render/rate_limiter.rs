@@ -62,7 +62,7 @@ mod tests {
         };
         assert_eq!([0, 1, 2].map(|seconds| at("192.0.2.1", "/a", seconds)), [true, true, false]);
         assert!(at("192.0.2.1", "/b", 2) && at("192.0.2.2", "/a", 2));
-        assert!(!at("192.0.2.1", "/a", 5), "the last one too many began it anew");
+        assert!(!at("192.0.2.1", "/a", 5), "the refused request restarted the window");
         assert!(at("192.0.2.1", "/a", 9));
         assert!(at("2001:db8::1", "/a", 9) && at("2001:db8::2", "/a", 9) && !at("2001:db8::3", "/a", 9));
         assert!(at("2001:db8:0:1::1", "/a", 9));

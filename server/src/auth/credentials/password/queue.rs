@@ -234,7 +234,7 @@ mod tests {
                 && tokio::time::timeout(Duration::from_millis(20), queue.enter("x")).await.is_err()
         };
         tokio::select! {
-            _ = waiting => panic!("nobody has a turn"),
+            _ = waiting => panic!("no waiting request gets a turn"),
             refused = refused => assert!(refused),
         }
         drop(held);
@@ -255,7 +255,7 @@ mod tests {
             (refused, other.is_err())
         };
         tokio::select! {
-            _ = waiting => panic!("nobody has a turn"),
+            _ = waiting => panic!("no waiting request gets a turn"),
             (refused, other_waits) = refused => {
                 assert_eq!(refused, Some(StatusCode::SERVICE_UNAVAILABLE));
                 assert!(other_waits, "its turn is next");
@@ -292,7 +292,7 @@ mod tests {
                 std::task::Poll::Ready(refused) => break refused,
                 std::task::Poll::Pending => more.push(entering),
             }
-            assert!(more.len() < 60, "nobody is refused");
+            assert!(more.len() < 60, "no request is refused");
         };
         assert_eq!(refused, Some(StatusCode::SERVICE_UNAVAILABLE));
         assert_eq!(queue.state.lock().lanes.iter().map(|lane| lane.waiting.len()).collect::<Vec<_>>(), [1, 1]);
