@@ -53,7 +53,7 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     std::fs::set_permissions(root.path().join("pg_dump"), executable).expect("its mode");
     let (done, text) = house.run(&backup);
     assert!(!done && text.contains("pg_dump failed: pg_dump: error: no more"), "{text}");
-    assert_eq!(names(&dumps), [""; 0], "half a dump is none");
+    assert_eq!(names(&dumps), [""; 0], "a partial dump is not kept");
     house.settings.pop();
     let (done, text) = house.run(&backup);
     assert!(done && text.contains("it is a dump") && text.contains("1 files"), "{text}");

@@ -392,7 +392,7 @@ fn a_server_started_as_root_drops_its_rights_and_keeps_its_files() {
         groups[0] != "0" && groups.iter().chain(&further).all(|group| *group == groups[0]),
         "{groups:?} {further:?}"
     );
-    assert!(ask("GET", "/storage/v1/object/papers/old.txt", "").ends_with("old"), "what root wrote is read");
+    assert!(ask("GET", "/storage/v1/object/papers/old.txt", "").ends_with("old"), "files written as root can be read");
     assert!(ask("POST", "/storage/v1/object/papers/new.txt", "new").starts_with("HTTP/1.1 200"));
     let of_account = |found: &[(PathBuf, u32)]| found.iter().all(|(_, owner)| owner.to_string() == account);
     assert!(of_account(&owners(&storage)), "{:?}", owners(&storage));

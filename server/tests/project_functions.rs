@@ -186,7 +186,7 @@ async fn many_kinds_of_functions_work() {
 
     let begun = Instant::now();
     while project.one("select count(*) from notes").await != "1" {
-        assert!(begun.elapsed() < Duration::from_secs(30), "what was promised is not done");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the background work was not done");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let (code, rows) = call.text("database").await;

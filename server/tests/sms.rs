@@ -90,14 +90,14 @@ async fn a_text_is_sent_by_twilio_but_not_to_numbers_that_stopped() {
 
     assert!(texts.queue("+15551234567").await);
     assert!(texts.deliver().await);
-    assert_eq!(texts.text(state).await, "1 false", "a provider that is busy is asked again");
+    assert_eq!(texts.text(state).await, "1 false", "a busy provider is retried");
     texts.owner.batch_execute("update _supavisor.outbox set next_attempt_at = now()").await.expect("due");
     assert!(texts.deliver().await);
     assert_eq!(texts.text(state).await, "none");
     assert_eq!(asked.lock()[1], "Channel=sms&Body=Hello&To=%2B15551234567&From=%2B15550000000");
 
     assert!(texts.queue("+15551234567").await && texts.deliver().await);
-    assert_eq!(texts.text(state).await, "1 true", "what is never taken is not tried again");
+    assert_eq!(texts.text(state).await, "1 true", "a permanent failure is not retried");
     texts.owner.batch_execute("delete from _supavisor.outbox").await.expect("tidy");
 
     assert!(texts.queue("+15557654321").await && texts.deliver().await);
@@ -135,14 +135,18 @@ async fn texts_are_limited_per_number_and_day_and_need_a_provider() {
     assert_eq!(queued, [true, true, false, true, false], "two for a number, three on a day");
     texts.owner.batch_execute("update _supavisor.sms_counts set day = day - 2").await.expect("another day");
     assert!(texts.queue("+15551234567").await);
-    assert_eq!(texts.text("select count(*)::text from _supavisor.sms_counts").await, "1", "old days are forgotten");
+    assert_eq!(
+        texts.text("select count(*)::text from _supavisor.sms_counts").await,
+        "1",
+        "counts of old days are removed"
+    );
 
     let unserved = transport(&[("GOTRUE_SMS_PROVIDER", "twilio")]);
     unserved.announce(&texts.pool).await.expect("told");
     assert!(!texts.queue("+15551230009").await);
     let message = ferrobase::sms::Text { to: "15551230009", body: "", channel: "sms", code: "" }.as_mail();
     let refused = Outgoing::new(texts.pool.clone(), unserved, Arc::new(Memory::default())).send(&message).await;
-    assert!(refused.is_err(), "what was queued before stays to be looked at");
+    assert!(refused.is_err(), "texts queued before are kept");
 }
 
 /// A signature as Twilio makes it.
@@ -194,7 +198,7 @@ async fn stop_and_start_are_accepted_only_if_signed_by_twilio() {
         assert!(answer.text().await.expect("a body").ends_with("<Response/>"));
     }
     let waiting: i64 = app.owner.query_one("select count(*) from _supavisor.outbox", &[]).await.expect("count").get(0);
-    assert_eq!(waiting, 0, "what waited is not sent any more");
+    assert_eq!(waiting, 0, "waiting texts are no longer sent");
     assert!(!app.owner.query_one(sql, &[]).await.expect("refused").get::<_, bool>(0));
 
     let config: serde_json::Value =

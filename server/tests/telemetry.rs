@@ -138,7 +138,7 @@ async fn spans_and_logs_with_request_attributes_reach_a_collector() {
     let server = Server::start(&settings).await;
     assert_eq!(server.get("/notes?select=id", "one-row").await.expect("answer").0, 200);
     assert_eq!(server.get("/nowhere", "no-table").await.expect("answer").0, 404);
-    assert!(server.stop().await, "what waited is delivered before the end");
+    assert!(server.stop().await, "waiting spans and lines are sent before the process ends");
 
     let (mut spans, mut lines): (Vec<Span>, Vec<LogRecord>) = (Vec::new(), Vec::new());
     while let Ok((path, key, body)) = received.try_recv() {

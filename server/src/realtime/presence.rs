@@ -225,7 +225,7 @@ mod tests {
         presences.track(2, 1, "b", "r2", Map::new());
         presences.track(2, 2, "c", "r3", Map::new());
         let mut entries = presences.owned_by(2);
-        assert_eq!(presences.replace(2, entries.clone()), None, "told again, nothing changes");
+        assert_eq!(presences.replace(2, entries.clone()), None, "a repeated message changes nothing");
         entries.remove(0);
         entries[0].payload = payload(json!({ "at": 1 }));
         entries[0].reference = "r4".to_owned();

@@ -81,7 +81,7 @@ mod tests {
         assert!(per_client.take(None, soon).await.is_some());
         let waiting = per_client.take(client, Duration::from_secs(60));
         let (third, ()) = tokio::join!(waiting, async { drop(first) });
-        assert!(third.is_some(), "what is given back can be taken");
+        assert!(third.is_some(), "a released slot can be used again");
         drop((second, third));
         assert!(per_client.clients.lock().is_empty());
     }

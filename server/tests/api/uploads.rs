@@ -75,7 +75,7 @@ async fn an_upload_may_exceed_the_memory_budget() {
     assert!(since.elapsed() < std::time::Duration::from_secs(4), "it does not wait for memory");
     drop(holding);
     let refused = service.request(Method::POST, "/rest/v1/nothing").header("content-type", "application/json");
-    assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "what is gathered has its limit");
+    assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "a body that is buffered is limited");
 }
 
 /// Regression: a form with slow fields reserved its share before its sender was authorized, and one client could take

@@ -122,9 +122,13 @@ async fn too_many_wrong_codes_invalidate_the_code_but_not_the_link() {
         assert_eq!(typed("198.51.100.1", wrong).await.status, 403);
     }
     let refused = typed("198.51.100.1", &code).await;
-    assert_eq!((refused.status, text(&refused.body, "error_code")), (403, "otp_expired"), "for who guessed it is dead");
+    assert_eq!(
+        (refused.status, text(&refused.body, "error_code")),
+        (403, "otp_expired"),
+        "the code is invalid for the client that guessed"
+    );
     let link = json!({ "type": "recovery", "token_hash": hash });
-    assert_eq!(post(&app, "198.51.100.1", "/auth/v1/verify", link).await.status, 200, "its link is not");
+    assert_eq!(post(&app, "198.51.100.1", "/auth/v1/verify", link).await.status, 200, "the link still works");
     let (code, _) = recover().await;
     assert_eq!(typed("198.51.100.1", &code).await.status, 200, "and a new one is to be had");
     let (code, _) = recover().await;

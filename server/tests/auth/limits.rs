@@ -34,7 +34,7 @@ async fn two_instances_share_the_mail_limit() {
         .batch_execute("update auth.message_counts set since = since - interval '1 hour' where kind = 'email'")
         .await
         .expect("an hour passes");
-    assert_eq!(sign_up(&app, "next@test.example".to_owned()).await.0, 200, "the next hour has its own");
+    assert_eq!(sign_up(&app, "next@test.example".to_owned()).await.0, 200, "the next hour has a new limit");
 }
 
 #[actix_web::test]

@@ -96,7 +96,7 @@ async fn captchas_are_required_and_verified() {
     assert!(
         outside.asked().iter().all(|(_, form)| form.contains("secret=captcha-secret") && form.contains("response=x"))
     );
-    assert_eq!(app.service().post("/auth/v1/signup", body("")).await.status, 200, "administrators need none");
+    assert_eq!(app.service().post("/auth/v1/signup", body("")).await.status, 200, "administrators need no captcha");
 }
 
 #[actix_web::test]

@@ -143,7 +143,7 @@ async fn a_remote_template_is_fetched_again_after_a_while() {
     assert_eq!(mailed(&app).await, "second");
     assert!(mailed(&lasting).await.starts_with("first "), "not old yet");
     templates.tell(503, "out of order");
-    assert_eq!(mailed(&app).await, "second", "the last good one serves on");
+    assert_eq!(mailed(&app).await, "second", "the last valid template remains in use");
     templates.tell(200, "{{ if }}");
     assert_eq!(mailed(&app).await, "second", "also when the new one does not parse");
     templates.tell(200, "third");

@@ -82,6 +82,6 @@ async fn kills_and_stalls_lose_nothing_acknowledged() {
             writer.check(&format!("seed {seed}, round {round}, {fault}")).await;
         }
     }
-    assert!(writers.iter().all(|writer| writer.counts[0] > rounds / 4), "everybody has written");
+    assert!(writers.iter().all(|writer| writer.counts[0] > rounds / 4), "every writer has written");
     report(&format!("Kills and stalls: {rounds} rounds, seed {seed}"), &faults, &writers);
 }

@@ -60,7 +60,7 @@ async fn a_database_of_earlier_application_files_is_upgraded_to_the_current_sche
     let history = "select string_agg(version || ' ' || name || ' ' || checksum, ', ' order by version)
                    from supabase_migrations.schema_migrations";
     assert_eq!(older.one(history).await, fresh.one(history).await);
-    assert_eq!(older.one("select count(*) from public.profiles").await, "1", "what people have is kept");
+    assert_eq!(older.one("select count(*) from public.profiles").await, "1", "existing rows are kept");
     let again = migrate::dir(&older.url, &Source::App).await.expect("again");
     assert_eq!((again.files.len(), again.unchanged), (0, made.len()));
     // A former version would take today's files for edited ones.

@@ -55,7 +55,7 @@ async fn binary_frames_are_relayed_and_converted_for_the_old_version() {
     // From an old client to a new one, as text.
     old.push(&old_ref, topic, "broadcast", message("old", json!([1]))).await;
     assert_eq!(new.wait_for_event("broadcast").await.payload, message("old", json!([1])));
-    assert!(old.rest().await.is_empty(), "bytes cannot be told in the old version");
+    assert!(old.rest().await.is_empty(), "the old version cannot carry bytes");
 }
 
 #[actix_web::test]

@@ -77,7 +77,7 @@ async fn inserts_updates_and_deletes_are_sent_in_upstreams_format() {
     assert!(got.get("record").is_none());
     run(&app, "insert into notes values (3, 'x', 1, null); truncate notes").await;
     client.change().await;
-    assert!(client.rest().await.is_empty(), "a truncation is not told");
+    assert!(client.rest().await.is_empty(), "a truncation is not reported");
 }
 
 #[actix_web::test]

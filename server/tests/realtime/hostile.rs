@@ -295,7 +295,7 @@ async fn changes_dropped_by_the_rate_limit_are_reported() {
     let changes = rest.iter().filter(|got| got.event == "postgres_changes").count();
     // The average over a minute is one per second, rounded down.
     assert!((60..=120).contains(&changes), "{changes}");
-    assert!(rest.iter().all(|got| got.event != "system"), "told once, not for each");
+    assert!(rest.iter().all(|got| got.event != "system"), "reported once, not for each");
 }
 
 #[actix_web::test]

@@ -419,7 +419,7 @@ mod tests {
             let waiting = futures_util::future::join_all(many);
             tokio::time::timeout(Duration::from_millis(100), waiting).await.is_err()
         };
-        assert!(refused.await, "who waits waits");
+        assert!(refused.await, "it still waits");
         drop(running);
         assert!(guesses.begin(account, "stranger", async || Ok(false)).await.is_ok());
     }

@@ -81,6 +81,6 @@ mod tests {
         for _ in 0..2 * KEPT {
             pace.measured(async {}).await;
         }
-        assert_eq!(pace.recent.lock().len(), KEPT, "what is long ago is forgotten");
+        assert_eq!(pace.recent.lock().len(), KEPT, "old entries are removed");
     }
 }

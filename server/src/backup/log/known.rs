@@ -92,7 +92,7 @@ mod tests {
         };
         put("b/old/1");
         let mut known = Known::new(root.path(), None);
-        assert_eq!(known.look().expect("a look"), [""; 0], "an archive of all has it");
+        assert_eq!(known.look().expect("a look"), [""; 0], "a full archive contains it");
         put("b/new/2");
         put(".parts/u/3");
         assert_eq!(known.look().expect("a look"), ["b/new/2"]);

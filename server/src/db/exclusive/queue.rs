@@ -419,7 +419,11 @@ mod tests {
             state.put(Some(u32::try_from(lane).expect("small")), lane);
         }
         assert_eq!(granted(state.claim(1, &as_role(""), None)), Some(Some(1)));
-        assert_eq!(granted(state.claim(1, &as_role(""), None)), None, "waits, for what is idle is another lane's");
+        assert_eq!(
+            granted(state.claim(1, &as_role(""), None)),
+            None,
+            "waits, because the idle connections belong to another lane"
+        );
         assert_eq!(granted(state.claim(1, &as_role(""), Some(LANE_WAIT.1))), Some(Some(0)));
         assert_eq!(granted(state.claim(1, &as_role(""), Some(LANE_WAIT.1))), None);
     }
@@ -610,10 +614,14 @@ mod tests {
         assert_eq!(quick, 2);
         // Client 1's connection goes to client 2, and the next one to no slow request.
         state.release(long(1).holder());
-        assert_eq!(state.next_waiter(0).map(|(holder, _)| holder.client), Some(client(1)), "who has waited longest");
+        assert_eq!(
+            state.next_waiter(0).map(|(holder, _)| holder.client),
+            Some(client(1)),
+            "the one that has waited longest"
+        );
         state.release(long(2).holder());
         state.release(long(1).holder());
-        assert_eq!(state.next_waiter(0).map(|(holder, _)| holder.client), Some(client(2)), "whose turn it is");
+        assert_eq!(state.next_waiter(0).map(|(holder, _)| holder.client), Some(client(2)), "client 2 is next");
     }
 
     #[test]
@@ -627,7 +635,7 @@ mod tests {
         assert!(matches!(quick, Claim::Wait(_)));
         drop(state.next_waiter(0).expect("the quick one"));
         assert!(is_served(&mut quick));
-        assert!(state.next_waiter(0).is_none(), "the others have what they may have");
+        assert!(state.next_waiter(0).is_none(), "the others have reached their limit");
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl Waiters {
 
     /// Since when the oldest request has waited, approximately.
     pub fn oldest(&self) -> Option<Instant> {
-        debug_assert_eq!(self.oldest, self.find_oldest(), "every change renews what is kept");
+        debug_assert_eq!(self.oldest, self.find_oldest(), "every change updates the cached value");
         self.oldest
     }
 

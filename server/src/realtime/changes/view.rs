@@ -95,7 +95,7 @@ mod tests {
         let view = View::default();
         assert!(!view.leave(&["1"]));
         assert!(view.enter(&["1"]) && view.enter(&["1"]) && view.enter(&["a", "bc"]));
-        assert!(!view.has(&["ab", "c"]) && !view.has(&["abc"]), "parts are told apart");
+        assert!(!view.has(&["ab", "c"]) && !view.has(&["abc"]), "parts are distinguished");
         assert!(view.leave(&["1"]) && !view.leave(&["1"]));
         assert!(view.has(&["a", "bc"]));
     }

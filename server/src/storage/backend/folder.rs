@@ -630,7 +630,11 @@ mod tests {
         let bytes: Vec<u8> = (0..2_000_000_u32).map(|n| (n % 251) as u8).collect();
         let place = place("a");
         let md5 = put(&folder, &place, &bytes).await.expect("file");
-        assert_eq!(md5, <[u8; 16]>::from(Md5::digest(&bytes)), "hashed beside its writing, in the order of its pieces");
+        assert_eq!(
+            md5,
+            <[u8; 16]>::from(Md5::digest(&bytes)),
+            "hashed while it is written, in the order of its pieces"
+        );
         let stored = File::open(folder.path(&place)).expect("there");
         for is_cached in [true, false] {
             if !is_cached {

@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(buffer.len(), 300);
             upload.give_back(buffer);
         }
-        assert_eq!(uploads[4].bytes.capacity(), 0, "what has no room keeps no buffer");
+        assert_eq!(uploads[4].bytes.capacity(), 0, "an upload without room keeps no buffer");
         drop(uploads.drain(..2));
         assert!(!uploads[1].take(&piece, 500));
         assert!(uploads[1].take(&piece, 500), "enough was gathered");
