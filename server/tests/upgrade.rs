@@ -155,7 +155,7 @@ async fn a_database_of_an_older_postgresql_is_upgraded_completely_and_can_go_bac
     let (served, text) = house.run(&["serve"]);
     assert!(!served && text.contains("'ferrobase upgrade' upgrades it to version 18"), "{text}");
     let (fine, text) = house.run(&["upgrade", "--check"]);
-    assert!(fine && text.contains("pending  PostgreSQL 15 becomes 18"), "{text}");
+    assert!(fine && text.contains("pending  PostgreSQL 15 will be upgraded to 18"), "{text}");
     assert!(text.contains("note     no backup was ever verified"), "{text}");
     let (fine, text) = house.run(&["upgrade", "--check", "--json"]);
     let report: Value = serde_json::from_str(&text).expect(&text);
@@ -176,7 +176,7 @@ async fn a_database_of_an_older_postgresql_is_upgraded_completely_and_can_go_bac
     // The check starts a stopped database, as a server would; the upgrade only reads it.
     let before = content(&db);
     let (done, text) = house.run(&["upgrade"]);
-    assert!(done && text.contains("is one of 18"), "{text}");
+    assert!(done && text.contains("was upgraded from PostgreSQL 15 to 18"), "{text}");
     assert_eq!(version(&db), "18");
     let aside = names(&house.data).into_iter().find(|name| name.starts_with("before-upgrade-15-")).expect("the former");
     let after = content(&house.data.join(&aside).join("db"));
@@ -201,7 +201,7 @@ async fn a_database_of_an_older_postgresql_is_upgraded_completely_and_can_go_bac
     assert!(done && text.contains("is already PostgreSQL 18"), "{text}");
 
     let (done, text) = house.run(&["upgrade", "--back"]);
-    assert!(done && text.contains("the database of PostgreSQL 15 is in place again"), "{text}");
+    assert!(done && text.contains("the database of PostgreSQL 15 is back in place"), "{text}");
     assert_eq!(content(&db), before);
     let (done, text) = house.run(&["upgrade", "--back"]);
     assert!(!done && text.contains("no former database"), "{text}");
@@ -223,14 +223,14 @@ async fn a_database_of_an_older_npm_postgresql_is_upgraded_and_can_go_back() {
     let given = former.display().to_string();
     house.settings.clear();
     let (fine, text) = house.run(&["upgrade", "--check", "--from-bin", &given]);
-    assert!(fine && text.contains("pending  PostgreSQL 17 becomes 18"), "{text}");
+    assert!(fine && text.contains("pending  PostgreSQL 17 will be upgraded to 18"), "{text}");
     let (done, text) = house.run(&["upgrade", "--from-bin", &given]);
-    assert!(done && text.contains("the database of PostgreSQL 17 is one of 18"), "{text}");
+    assert!(done && text.contains("the database was upgraded from PostgreSQL 17 to 18"), "{text}");
     house.serve(&http).await;
     everything_is_there(&house, &http, &session, "18", "C C.UTF-8 UTF8").await;
     house.stop();
     let (done, text) = house.run(&["upgrade", "--back"]);
-    assert!(done && text.contains("the database of PostgreSQL 17 is in place again"), "{text}");
+    assert!(done && text.contains("the database of PostgreSQL 17 is back in place"), "{text}");
     house.settings = vec![("PG_BIN_DIR", given)];
     house.serve(&http).await;
     everything_is_there(&house, &http, &session, "17", "C C.UTF-8 UTF8").await;

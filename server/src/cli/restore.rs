@@ -46,7 +46,7 @@ pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
         stop.before(work).await.ok_or(BackupError::Stopped)?
     })?;
     let mut text = format!(
-        "the database as of {} and {} files are in {}\n",
+        "restored the database as of {} and {} files to {}\n",
         restored.as_of.format("%Y-%m-%d %H:%M:%S UTC"),
         restored.files,
         restored.cluster.display()

@@ -96,8 +96,8 @@ fn major(embedded: &EmbeddedOptions, places: &Places, source: &Source) -> anyhow
 
 fn told(Upgraded { from, to, former, tables, rows, lost_slots, notes }: &Upgraded) -> String {
     let mut text = format!(
-        "the database of PostgreSQL {from} is one of {to}: {tables} tables with {rows} rows are the same\n\
-         the former one is in {}: remove it when it is not needed; 'ferrobase upgrade --back' puts it back\n",
+        "the database was upgraded from PostgreSQL {from} to {to}: {tables} tables with {rows} rows are the same\n\
+         the former one is in {}: remove it when you no longer need it; 'ferrobase upgrade --back' restores it\n",
         former.display()
     );
     if !lost_slots.is_empty() {
@@ -110,8 +110,8 @@ fn told(Upgraded { from, to, former, tables, rows, lost_slots, notes }: &Upgrade
 fn go_back(embedded: &EmbeddedOptions) -> anyhow::Result<()> {
     let (version, aside) = block_on(async { Ok(upgrade::back(embedded).await?) })?;
     super::print_all(&format!(
-        "the database of PostgreSQL {version} is in place again: PG_BIN_DIR has to name its binaries\n\
-         the upgraded one, with what was written since, is in {}\n",
+        "the database of PostgreSQL {version} is back in place: set PG_BIN_DIR to its binaries\n\
+         the upgraded one, with everything written since, is in {}\n",
         aside.display()
     ))
 }

@@ -155,7 +155,7 @@ async fn embedded(report: &mut Report, options: &EmbeddedOptions, places: &Place
     if cluster < target {
         report.add(
             Level::Pending,
-            format!("PostgreSQL {from} becomes {to} ('ferrobase upgrade', with the server stopped)"),
+            format!("PostgreSQL {from} will be upgraded to {to} ('ferrobase upgrade', with the server stopped)"),
         );
         let (found, missing) = major_programs(places, &from, &to).await;
         for error in missing {
