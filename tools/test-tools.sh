@@ -129,15 +129,21 @@ apps() {
   node tools/clients/apps.mjs "${FERROBASE_BIN:-target/debug/ferrobase}" "$(tools/chromium.sh)" "$dir/apps" ${APPS:-}
 }
 
-# The contract suite without keys and mailbox, and compared with Supabase Auth itself if SUPABASE_AUTH names the program
-# that `go build` makes in a checkout of supabase/auth (the Go proxy does not serve that module).
+# The contract suite without keys and mailbox, compared with @supabase/lite, and with Supabase Auth itself if SUPABASE_AUTH names
+# the program that `go build` makes in a checkout of supabase/auth (the Go proxy does not serve that module).
 contract() {
   tools/install.sh compat
+  mkdir -p "$dir/lite"
+  cp tools/clients/lite/* tools/clients/lite/.npmrc "$dir/lite/"
+  if ! cmp -s "$dir/lite/package-lock.json" "$dir/lite/node_modules/.of-lock"; then
+    npm ci --prefix "$dir/lite" --silent
+    cp "$dir/lite/package-lock.json" "$dir/lite/node_modules/.of-lock"
+  fi
   (
     set -a
     . supabase-compat-tests/server.env
     set +a
-    tools/with-server.sh tools/clients/contract.sh "${SUPABASE_AUTH:-}"
+    tools/with-server.sh tools/clients/contract.sh "$dir/lite/node_modules/.bin/lite" "${SUPABASE_AUTH:-}"
   )
 }
 

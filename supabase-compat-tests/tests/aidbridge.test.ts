@@ -8,7 +8,8 @@ const sent: string[] = [];
 
 // An organization stays when the person who made it goes.
 afterAll(async () => {
-  if (!environment.serviceKey) return;
+  // Elsewhere than on AidBridge's server, where all is skipped, these tables are not there.
+  if (!environment.serviceKey || made.length + sent.length === 0) return;
   const admin = client(environment.serviceKey);
   await admin.from("requests").delete().in("id", sent).throwOnError();
   await admin.from("nonprofits").delete().in("id", made).throwOnError();

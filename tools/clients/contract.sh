@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The contract suite with only a URL and an anon key; then the same against Supabase Auth itself, and the differences.
-#   tools/clients/contract.sh [SUPABASE_AUTH]     the program built from supabase/auth, in a folder with its migrations; without it
-#                                                 the second part is left out
+# The contract suite with only a URL and an anon key; then the same against @supabase/lite and Supabase Auth itself, and the differences.
+#   tools/clients/contract.sh LITE [SUPABASE_AUTH]     the program of @supabase/lite, and that built from supabase/auth, in a folder
+#                                                      with its migrations; without it the last part is left out
 # Runs below tools/with-server.sh, with the settings of supabase-compat-tests/server.env.
 set -euo pipefail
-auth=${1:-} work=$(mktemp -d) children=()
+lite=$1 auth=${2:-} work=$(mktemp -d) children=()
 stop() {
   for child in ${children[@]+"${children[@]}"}; do kill "$child" 2>/dev/null || true; done
   wait
@@ -35,6 +35,34 @@ after=$(ask "$people")
 [ "$after" -le "$before" ] || { echo "contract: $before people before, $after after" >&2; ask 'select email, phone, is_anonymous from auth.users'; exit 1; }
 [ "$(ask 'select count(*) from storage.objects')" = 0 ] || { echo "contract: files were left" >&2; ask 'select name from storage.objects'; exit 1; }
 [ "$(ask 'select (select count(*) from compat_authors) + (select count(*) from compat_notes) + (select count(*) from live_notes)')" = 0 ]
+
+# free_ports COUNT: prints ports that stay reserved.
+free_ports() {
+  rm -f "$work/ports"
+  node tools/free-ports.mjs "$1" >"$work/ports" &
+  children+=($!)
+  until [ -s "$work/ports" ]; do sleep 0.05; done
+}
+
+echo "-- @supabase/lite"
+suite SUPABASE_ANON_KEY="$anon" SUPABASE_SERVICE_ROLE_KEY="$service" COMPAT_REPORT="$work/ferrobase.json" npm test --silent >"$work/own.log" 2>&1 || { cat "$work/own.log" >&2; exit 1; }
+free_ports 1
+read -r port <"$work/ports"
+tools/clients/lite.sh "$lite" "$work/lite" "$port" >"$work/lite.log" 2>&1 &
+children+=($!)
+node tools/wait-for.mjs "http://127.0.0.1:$port/" $! || { tail -20 "$work/lite.log" >&2; exit 1; }
+suite SUPABASE_URL="http://127.0.0.1:$port" SUPABASE_PUBLISHABLE_KEY=sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH \
+  SUPABASE_SECRET_KEY=sb_secret_N7UND0UgjKTVK-Uodkm0Hg_xSvEMPvz COMPAT_REPORT="$work/lite.json" npm test --silent >"$work/theirs.log" 2>&1 || true
+[ -s "$work/lite.json" ] || { cat "$work/theirs.log" >&2; exit 1; }
+sed -n "/^Answers that/,/^Different/p" "$work/theirs.log"
+suite npm run --silent compare -- "$work/ferrobase.json" "$work/lite.json" >"$work/compared" || true
+sed -i "s#$own#Ferrobase#; s#http://127.0.0.1:$port#@supabase/lite#" "$work/compared"
+cat "$work/compared"
+# Ours has passed above, so each difference is the other server's.
+both=$(sed -n '1s/^.*: \([0-9]*\) answers from both.*$/\1/p' "$work/compared")
+[ "${both:-0}" -ge 100 ] || { echo "contract: only ${both:-0} answers could be compared with @supabase/lite" >&2; exit 1; }
+grep -q '^      @supabase/lite: ' "$work/compared"
+kill "${children[-1]}"
 [ -n "$auth" ] || exit 0
 
 echo "-- Supabase Auth"
@@ -43,9 +71,7 @@ psql -Xq "${DATABASE_URL_OF_TEST/postgres:postgres/supabase_admin:postgres}" -c 
 upstream=${DATABASE_URL_OF_TEST/postgres:postgres/supabase_admin:postgres}
 upstream=${upstream%/postgres}/upstream
 psql -Xq "$upstream" -c 'create schema auth'
-node tools/free-ports.mjs 2 >"$work/ports" &
-children+=($!)
-until [ -s "$work/ports" ]; do sleep 0.05; done
+free_ports 2
 read -r port gateway <"$work/ports"
 (
   cd "$work"
