@@ -235,17 +235,20 @@ const tests = {
     cli(where, "seed", "buckets");
     assert.equal(rows("select string_agg(name, ',') from storage.objects where bucket_id = 'avatars'"), "one.txt");
   },
+  // `ferrobase storage` does the same.
   storage: (where) => {
     if (where === "remote") return;
-    const storage = (...args) => cli("local", "--experimental", "storage", ...args).stdout;
     writeFileSync(join(project, "two.txt"), "words");
-    storage("cp", "two.txt", "ss:///avatars/in/two.txt");
-    assert.deepEqual(storage("ls", "-r", "ss:///avatars").split("\n").filter((line) => line.includes(".txt")).map((line) => line.trim()).sort(), ["/avatars/in/two.txt", "/avatars/one.txt"]);
-    storage("mv", "ss:///avatars/in/two.txt", "ss:///avatars/three.txt");
-    storage("cp", "ss:///avatars/three.txt", "three.txt");
-    assert.equal(readFileSync(join(project, "three.txt"), "utf8"), "words");
-    storage("rm", "--yes", "ss:///avatars/three.txt");
-    assert.doesNotMatch(storage("ls", "ss:///avatars/"), /three/);
+    for (const storage of [(...args) => cli("local", "--experimental", "storage", ...args).stdout, (...args) => run(ferrobase, ["storage", ...args]).stdout]) {
+      storage("cp", "two.txt", "ss:///avatars/in/two.txt");
+      assert.deepEqual(storage("ls", "-r", "ss:///avatars").split("\n").filter((line) => line.includes(".txt")).map((line) => line.trim()).sort(), ["/avatars/in/two.txt", "/avatars/one.txt"]);
+      storage("mv", "ss:///avatars/in/two.txt", "ss:///avatars/three.txt");
+      storage("cp", "ss:///avatars/three.txt", "three.txt");
+      assert.equal(readFileSync(join(project, "three.txt"), "utf8"), "words");
+      rmSync(join(project, "three.txt"));
+      storage("rm", "--yes", "ss:///avatars/three.txt");
+      assert.doesNotMatch(storage("ls", "ss:///avatars/"), /three/);
+    }
   },
 };
 
