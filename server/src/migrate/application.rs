@@ -3,16 +3,11 @@
 //! A numbered file holds tables and data and is never edited. Definitions (functions, views, triggers, policies, rights) can run on
 //! any state: when one of them or the tables have changed, all run again in one transaction.
 
-use std::time::Duration;
-
 use super::files::{Source, Superseded};
 use super::ledger::Ledger;
 use super::runner::{Applied, Plan, Set, Unit, WhenChanged, unwatched};
 use super::session::Session;
 use super::{MigrateError, SqlFile};
-
-/// How often to retry definitions after a deadlock with requests of a running server.
-const ATTEMPTS: u32 = 5;
 
 /// Applies the files of `source` that `supabase_migrations.schema_migrations` does not list, in name order. Then runs the
 /// definitions if they or the tables have changed.
@@ -48,17 +43,7 @@ async fn define(session: &Session, files: &[SqlFile], tables_changed: bool) -> R
     if tables_changed {
         plan.run_all();
     }
-    let mut attempt = 1;
-    loop {
-        match plan.carry_out(session, &unwatched).await {
-            // Deadlock: requests lock the same tables in another order.
-            Err(error) if attempt < ATTEMPTS && error.has_state("40P01") => {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                attempt += 1;
-            }
-            outcome => return outcome,
-        }
-    }
+    plan.carry_out(session, &unwatched).await
 }
 
 /// Replaces the records of the earlier files by those of the current ones, which create the same schema. A database

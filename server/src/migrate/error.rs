@@ -1,5 +1,7 @@
 //! Why a database could not be brought up to date; each message is one line.
 
+use std::time::Duration;
+
 use tokio_postgres::error::{DbError, ErrorPosition};
 
 use super::statements::Statement;
@@ -135,6 +137,23 @@ impl MigrateError {
             Self::Sql { message, .. } | Self::Database(message) => message.ends_with(&format!("({code})")),
             _ => false,
         }
+    }
+
+    /// Whether other sessions held locks that it needed.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.has_state("55P03") || self.has_state("40P01")
+    }
+
+    /// Adds that it was tried so often.
+    pub(super) fn tried(mut self, attempts: u32, elapsed: Duration) -> Self {
+        if let Self::Sql { kept: text, .. } | Self::Database(text) = &mut self {
+            text.push_str(&format!(
+                "; other sessions held locks on what it changes in each of {attempts} attempts within {} s: look for long queries, \
+                 open transactions and dumps in pg_stat_activity, and try again",
+                elapsed.as_secs()
+            ));
+        }
+        self
     }
 
     /// Adds that what was committed in the middle of the failing file stays.

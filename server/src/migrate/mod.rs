@@ -15,6 +15,7 @@ mod error;
 mod files;
 mod foreign;
 mod ledger;
+mod locks;
 mod logins;
 mod pending;
 mod platform;

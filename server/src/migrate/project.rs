@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::MigrateError;
 use super::files::{self, SqlFile};
 use super::ledger::Ledger;
+use super::locks::Attempt;
 use super::runner::{Plan, Set, Step, Unit, WhenChanged};
 use super::session::Session;
 
@@ -141,7 +143,7 @@ pub async fn globals(url: &str, named: &[(String, PathBuf)]) -> Result<(), Migra
 
 async fn run_unrecorded(session: &Session, file: &SqlFile) -> Result<(), MigrateError> {
     session.client.batch_execute("begin").await?;
-    session.statements(file, &mut false).await?;
+    session.statements(file, &mut Attempt::only(Instant::now())).await?;
     session.client.batch_execute("commit").await?;
     Ok(())
 }

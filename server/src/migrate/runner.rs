@@ -1,13 +1,18 @@
 //! Runs SQL files. A set names its files, the ledger that records them and the rule for a file that has changed.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use super::MigrateError;
 use super::error::{describe, in_file};
 use super::files::SqlFile;
 use super::ledger::{Entry, Ledger};
+use super::locks::{Attempt, Patience};
 use super::session::Session;
 use super::statements::Statement;
+
+/// After how many attempts the log says what a file waits for.
+const TOLD_AFTER: u32 = 5;
 
 /// A set of files that are applied by the same rules.
 pub struct Set<'a> {
@@ -122,7 +127,7 @@ impl<'a> Plan<'a> {
         if self.set.unit == Unit::Set {
             if !self.is_empty() {
                 let files: Vec<&SqlFile> = self.steps.iter().map(|(_, file)| *file).collect();
-                self.transaction(session, &files).await?;
+                self.repeated(session, &files).await?;
                 applied.files = files.iter().map(|file| file.file.clone()).collect();
             }
             return Ok(applied);
@@ -131,7 +136,7 @@ impl<'a> Plan<'a> {
             watch(step, file);
             match step {
                 Step::Run => {
-                    self.transaction(session, &[file]).await.map_err(|error| error.after(&applied.files))?;
+                    self.repeated(session, &[file]).await.map_err(|error| error.after(&applied.files))?;
                     applied.files.push(file.file.clone());
                 }
                 Step::Record => self.set.ledger.record(session, file).await?,
@@ -141,17 +146,43 @@ impl<'a> Plan<'a> {
         Ok(applied)
     }
 
+    /// Runs files and records them in one transaction. Begins again while other sessions hold locks that they need (see
+    /// [`super::locks`]), unless something of them was committed.
+    async fn repeated(&self, session: &Session, files: &[&SqlFile]) -> Result<(), MigrateError> {
+        let mut patience = Patience::new(Instant::now());
+        loop {
+            let mut attempt = Attempt::repeatable(Instant::now());
+            match self.transaction(session, files, &mut attempt).await {
+                Err(error) if error.is_blocked() && !attempt.is_kept() => {
+                    let Some(pause) = patience.pause(Instant::now()) else {
+                        return Err(error.tried(patience.attempts, patience.elapsed()));
+                    };
+                    tracing::debug!(%error, attempt = patience.attempts, "other sessions hold locks");
+                    if patience.attempts == TOLD_AFTER {
+                        tracing::warn!(%error, "the database is not up to date yet: other sessions hold locks; trying again");
+                    }
+                    tokio::time::sleep(pause).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Runs files and records them in one transaction, as the Supabase CLI does. Statements that cannot run in a transaction run
     /// alone between two. A `commit` in a file commits what came before it.
     ///
     /// If a later statement fails, what was committed stays, and the error says so.
-    async fn transaction(&self, session: &Session, files: &[&SqlFile]) -> Result<(), MigrateError> {
+    async fn transaction(
+        &self,
+        session: &Session,
+        files: &[&SqlFile],
+        attempt: &mut Attempt,
+    ) -> Result<(), MigrateError> {
         session.reset().await?;
         session.client.batch_execute("begin").await?;
-        let mut kept = false;
-        if let Err(mut error) = self.fill(session, files, &mut kept).await {
+        if let Err(mut error) = self.fill(session, files, attempt).await {
             session.reset().await?;
-            error.of_partly_kept_file(kept);
+            error.of_partly_kept_file(attempt.is_kept());
             return Err(error);
         }
         let Some(last) = files.last() else { return Ok(()) };
@@ -160,16 +191,19 @@ impl<'a> Plan<'a> {
         session.client.batch_execute("commit").await.map_err(|e| in_file(&last.file, &last.text, &end, &e))
     }
 
-    async fn fill(&self, session: &Session, files: &[&SqlFile], kept: &mut bool) -> Result<(), MigrateError> {
+    async fn fill(&self, session: &Session, files: &[&SqlFile], attempt: &mut Attempt) -> Result<(), MigrateError> {
         for (place, file) in files.iter().enumerate() {
             if place > 0 {
                 session.clean().await?;
+            }
+            if let Some(limit) = attempt.begin_file(Instant::now()) {
+                session.limit_waits(limit).await?;
             }
             if self.set.ledger == Ledger::Definitions {
                 // A function may call one of a later file. All are checked at the end.
                 session.client.batch_execute("set check_function_bodies = off").await?;
             }
-            session.statements(file, kept).await?;
+            session.statements(file, attempt).await?;
             // The file may have changed role and search path. The record names its table in full.
             session.client.batch_execute("reset session authorization; reset role").await?;
             self.set.ledger.record(session, file).await?;

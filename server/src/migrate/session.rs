@@ -1,6 +1,6 @@
 //! The connection on which a migration runs: exclusive, and reset before each file.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::SinkExt;
 use tokio::task::JoinHandle;
@@ -11,6 +11,7 @@ use super::emulated::{CreateExtension, commented_extension, emulated};
 use super::error::{describe, in_file, unopened};
 use super::files::SqlFile;
 use super::foreign;
+use super::locks::Attempt;
 use super::statements::{Role, split};
 use crate::db;
 
@@ -147,8 +148,13 @@ impl Session {
         Ok(())
     }
 
-    /// Runs the statements of a file; `kept` becomes true as soon as something of the file has been committed.
-    pub(super) async fn statements(&self, file: &SqlFile, kept: &mut bool) -> Result<(), MigrateError> {
+    /// Lets the statements of this transaction wait for a lock for so long.
+    pub(super) async fn limit_waits(&self, limit: Duration) -> Result<(), MigrateError> {
+        Ok(self.client.batch_execute(&format!("set local lock_timeout = {}", limit.as_millis())).await?)
+    }
+
+    /// Runs the statements of a file in the transaction of this attempt, which notes when something of the file is committed.
+    pub(super) async fn statements(&self, file: &SqlFile, attempt: &mut Attempt) -> Result<(), MigrateError> {
         for statement in &split(&file.text) {
             let role = statement.role();
             let located = |e: tokio_postgres::Error| in_file(&file.file, &file.text, statement, &e);
@@ -156,9 +162,14 @@ impl Session {
                 Role::Begins => continue,
                 Role::Alone => {
                     self.client.batch_execute("commit").await.map_err(located)?;
-                    *kept = true;
+                    attempt.keep();
                 }
                 Role::Plain | Role::Ends => {}
+            }
+            if statement.sets("lock_timeout") {
+                attempt.leave();
+            } else if let Some(limit) = attempt.change(Instant::now()) {
+                self.limit_waits(limit).await?;
             }
             match statement.data {
                 Some(data) => self.copy(statement.text, data).await.map_err(located)?,
@@ -169,7 +180,7 @@ impl Session {
                 }
             }
             if role == Role::Ends || role == Role::Alone {
-                *kept = true;
+                attempt.keep();
                 self.client.batch_execute("begin").await?;
             }
         }

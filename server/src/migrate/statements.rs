@@ -47,6 +47,17 @@ impl Statement<'_> {
             _ => Role::Plain,
         }
     }
+
+    /// Whether it sets this setting for the session or the transaction.
+    pub fn sets(&self, setting: &str) -> bool {
+        let words = leading_words(self.text, 3);
+        let [first, rest @ ..] = words.as_slice() else { return false };
+        let rest = match rest {
+            [scope, rest @ ..] if scope == "local" || scope == "session" => rest,
+            rest => rest,
+        };
+        first == "set" && rest.first().is_some_and(|name| name == setting)
+    }
 }
 
 fn refuses_transaction(words: &[String]) -> bool {

@@ -2,6 +2,7 @@
 
 mod application;
 mod escalation;
+mod locks;
 mod names;
 mod platform;
 mod project;
@@ -10,12 +11,14 @@ mod runner;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::migrate::{self, GivenUrls, Source};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 use crate::support::cluster::{Database, Template};
+use crate::support::ports::free_port;
 
 /// An empty database and a folder for its migrations.
 struct Fixture {
@@ -50,7 +53,7 @@ impl Fixture {
         let root = Self::folder();
         let options = EmbeddedOptions {
             data_root: root.clone(),
-            port: 0,
+            port: free_port(),
             settings: vec![("fsync".to_owned(), "off".to_owned())],
             ..EmbeddedOptions::default()
         };
@@ -98,6 +101,16 @@ async fn query(url: &str, sql: &str) -> Result<String, tokio_postgres::Error> {
         }
     }
     Ok(String::new())
+}
+
+async fn wait_for(db: &Fixture, sql: &str) {
+    for _ in 0..600 {
+        if db.one(sql).await == "t" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("not within a minute: {sql}");
 }
 
 /// A fresh database with the platform and the auth schema, as a project's migrations expect it.

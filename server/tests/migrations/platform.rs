@@ -255,10 +255,10 @@ async fn ddl_triggers_a_schema_cache_reload() {
     });
     client.batch_execute("listen pgrst").await.expect("listen");
     db.one("create table t (n int)").await;
-    let heard = tokio::time::timeout(Duration::from_secs(5), told.recv()).await.expect("in time");
+    let heard = tokio::time::timeout(Duration::from_secs(30), told.recv()).await.expect("in time");
     assert_eq!(heard.as_deref(), Some("reload schema"));
     db.one("drop table t").await;
-    let heard = tokio::time::timeout(Duration::from_secs(5), told.recv()).await.expect("in time");
+    let heard = tokio::time::timeout(Duration::from_secs(30), told.recv()).await.expect("in time");
     assert_eq!(heard.as_deref(), Some("reload schema"));
     db.stop().await;
 }

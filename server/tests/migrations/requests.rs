@@ -1,11 +1,9 @@
 //! Requests queued with `pg_net` and jobs of `pg_cron`.
 
-use std::time::Duration;
-
 use ferrobase::migrate::{self, GivenUrls};
 
 use super::escalation::{GRAB, assert_plain};
-use super::{Fixture, query};
+use super::{Fixture, query, wait_for};
 
 /// A server that accepts connections and answers, or stays silent.
 fn target(answers: bool) -> String {
@@ -58,14 +56,4 @@ async fn queued_requests_are_not_blocked_by_hanging_or_unstorable_ones() {
     wait_for(&db, "select exists (select from cron.job_run_details where return_message = '1000 rows')").await;
     jobs.stop().await;
     db.stop().await;
-}
-
-async fn wait_for(db: &Fixture, sql: &str) {
-    for _ in 0..600 {
-        if db.one(sql).await == "t" {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("not within a minute: {sql}");
 }

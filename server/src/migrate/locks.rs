@@ -1,0 +1,144 @@
+//! How the runner waits for locks while requests are served.
+//!
+//! A file and a request may lock the same tables in another order. PostgreSQL looks for such a circle once a wait has lasted for its
+//! `deadlock_timeout` (1 s), and ends whoever looks first, which may be the request. So the files wait for less, give everything back
+//! and begin again: the request goes on.
+
+use std::time::{Duration, Instant};
+
+use rand::Rng as _;
+
+/// How long a statement waits for a lock. Requests that the transaction blocks look for circles after 1 s.
+const WAIT: Duration = Duration::from_millis(300);
+/// From this age on, a transaction may block requests that are about to look.
+const YOUNG: Duration = Duration::from_millis(500);
+/// How long its statements wait then.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
+
+/// The pause before the second attempt; the later ones are longer, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// No attempt begins later than this after the first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A transaction of the runner.
+#[derive(Debug)]
+pub struct Attempt {
+    began: Instant,
+    /// The limit in force; `None` if the statements wait for as long as it takes.
+    limit: Option<Duration>,
+    /// Whether something of it was committed.
+    is_kept: bool,
+}
+
+impl Attempt {
+    /// One that is repeated if it has to wait for too long.
+    pub fn repeatable(now: Instant) -> Self {
+        Self { began: now, limit: Some(WAIT), is_kept: false }
+    }
+
+    /// One that waits for as long as it takes.
+    pub fn only(now: Instant) -> Self {
+        Self { limit: None, ..Self::repeatable(now) }
+    }
+
+    /// The limit with which a file begins, or goes on after its settings were reset.
+    pub fn begin_file(&mut self, now: Instant) -> Option<Duration> {
+        if self.is_kept {
+            return None;
+        }
+        self.limit = Some(limit_at(now.saturating_duration_since(self.began)));
+        self.limit
+    }
+
+    /// The limit that has to be set before the next statement, unless it is in force.
+    pub fn change(&mut self, now: Instant) -> Option<Duration> {
+        let due = limit_at(now.saturating_duration_since(self.began));
+        if self.limit.is_none_or(|limit| limit == due) {
+            return None;
+        }
+        self.limit = Some(due);
+        self.limit
+    }
+
+    /// The file sets its own limit.
+    pub fn leave(&mut self) {
+        self.limit = None;
+    }
+
+    /// Something was committed: it is not repeated, and so its statements wait for as long as it takes.
+    pub fn keep(&mut self) {
+        self.is_kept = true;
+        self.limit = None;
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+}
+
+fn limit_at(age: Duration) -> Duration {
+    if age < YOUNG { WAIT } else { SHORT_WAIT }
+}
+
+/// How often and for how long files are repeated.
+#[derive(Debug)]
+pub struct Patience {
+    began: Instant,
+    pub attempts: u32,
+}
+
+impl Patience {
+    pub fn new(now: Instant) -> Self {
+        Self { began: now, attempts: 0 }
+    }
+
+    /// Notes that an attempt has failed. How long to wait before the next one; `None` if there is none.
+    pub fn pause(&mut self, now: Instant) -> Option<Duration> {
+        let most = FIRST_PAUSE.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_PAUSE);
+        self.attempts += 1;
+        // By chance: requests may come in step.
+        (now.saturating_duration_since(self.began) < PATIENCE).then(|| rand::rng().random_range(most / 2..=most))
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_waits_for_less_the_more_requests_it_may_have_kept_waiting() {
+        let began = Instant::now();
+        let mut attempt = Attempt::repeatable(began);
+        assert_eq!((attempt.begin_file(began), attempt.change(began)), (Some(WAIT), None));
+        let later = began + YOUNG;
+        assert_eq!((attempt.change(later), attempt.change(later)), (Some(SHORT_WAIT), None));
+        assert_eq!(attempt.begin_file(later), Some(SHORT_WAIT));
+        // Whoever a young transaction blocks has not looked when its last statement gives up.
+        assert!(YOUNG + WAIT < Duration::from_secs(1));
+        attempt.leave();
+        assert_eq!(attempt.change(later), None, "the file has its own");
+        attempt.keep();
+        assert_eq!(attempt.begin_file(later), None, "it is not repeated");
+    }
+
+    #[test]
+    fn attempts_come_with_growing_pauses_and_end() {
+        let began = Instant::now();
+        let (mut now, mut patience, mut pauses) = (began, Patience::new(began), Vec::new());
+        while let Some(pause) = patience.pause(now) {
+            pauses.push(pause);
+            now += WAIT + pause;
+        }
+        assert!(pauses[0] <= FIRST_PAUSE && pauses[0] >= FIRST_PAUSE / 2, "{pauses:?}");
+        let longest = &pauses[9..];
+        assert!(longest.iter().all(|pause| *pause >= LONGEST_PAUSE / 2 && *pause <= LONGEST_PAUSE), "{pauses:?}");
+        assert!(longest.iter().any(|pause| *pause != longest[0]), "by chance");
+        assert!(now - began >= PATIENCE && now - began < PATIENCE + WAIT + LONGEST_PAUSE);
+        assert_eq!(patience.attempts as usize, pauses.len() + 1);
+    }
+}
