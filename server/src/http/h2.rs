@@ -3,19 +3,21 @@
 //! The HTTP library's own dispatcher works on when a client has given a request up or the connection is gone. Here such a request is dropped
 //! at once, as over HTTP/1.1: what it waits for is cancelled and freed. For the rest a request is the same as one of HTTP/1.1:
 //! its host is a header, and its target has only path and query.
+//!
+//! What a client may make the server do or keep has limits: requests at a time, the length of heads, bodies that are not read, requests
+//! that it gives up, answers of which it takes nothing, and connections that say nothing.
 
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ::h2::server::{Connection, SendResponse};
 use ::h2::{Reason, RecvStream, SendStream};
 use actix_http::error::{DispatchError, PayloadError};
 use actix_http::{BoxedPayloadStream, HttpMessage as _, Payload, Request, Response};
-use actix_server::GracefulShutdownSignal;
 use actix_service::Service;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::http::header::{
@@ -38,16 +40,57 @@ const LONGEST_HEAD: u32 = 128 << 10;
 const WINDOW: (u32, u32) = (1 << 20, 4 << 20);
 /// How much of an answer is handed to the library at once.
 const CHUNK: usize = 64 << 10;
+/// How many requests of one connection may be given up within such a time. Browsers give up all that are under way when a page is left;
+/// more is an attack, which makes the server begin and cancel for as little as it costs the client.
+const MOST_GIVEN_UP: (u32, Duration) = (1000, Duration::from_secs(10));
 
 /// Not in HTTP/2.
 const KEEP_ALIVE_HEADER: HeaderName = HeaderName::from_static("keep-alive");
+
+/// How long a connection waits for its client.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// For the first settings.
+    pub opening: Duration,
+    /// For the next request.
+    pub idle: Duration,
+    /// For the client to take more of an answer.
+    pub stalled: Duration,
+    /// For the client to close a connection after it was asked to, once nothing is under way.
+    pub farewell: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { opening: HEAD_TIMEOUT, idle: KEEP_ALIVE, stalled: KEEP_ALIVE, farewell: HEAD_TIMEOUT }
+    }
+}
+
+/// Counts requests that were given up.
+#[derive(Debug)]
+struct GivenUp {
+    since: Instant,
+    count: u32,
+}
+
+impl GivenUp {
+    /// Counts another one. Whether there are too many.
+    fn is_too_many(&mut self, now: Instant) -> bool {
+        if now.duration_since(self.since) > MOST_GIVEN_UP.1 {
+            *self = Self { since: now, count: 0 };
+        }
+        self.count += 1;
+        self.count > MOST_GIVEN_UP.0
+    }
+}
 
 /// Serves a connection to its end.
 pub async fn serve<T, S, B>(
     service: Rc<S>,
     io: T,
     peer: Option<SocketAddr>,
-    stopping: GracefulShutdownSignal,
+    stopping: impl Future<Output = ()>,
+    times: Times,
 ) -> Result<(), DispatchError>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -61,47 +104,79 @@ where
         .max_header_list_size(LONGEST_HEAD)
         .initial_window_size(WINDOW.0)
         .initial_connection_window_size(WINDOW.1);
-    let opening = timeout(HEAD_TIMEOUT, settings.handshake(io)).await;
+    let opening = timeout(times.opening, settings.handshake(io)).await;
     let mut connection: Connection<T, Bytes> = opening.map_err(|_| DispatchError::SlowRequestTimeout)??;
-    let mut stopping = pin!(stopping.notified());
+    let mut stopping = pin!(stopping);
     let is_closing = Rc::new(Cell::new(false));
     // Requests under way. They are dropped with it.
     let mut answering = JoinSet::new();
     let (mut is_stopping, mut last) = (false, Instant::now());
+    let mut given_up = GivenUp { since: last, count: 0 };
     loop {
         tokio::select! {
             accepted = connection.accept() => {
                 let Some(accepted) = accepted else { break };
-                let (request, respond) = accepted?;
+                let (request, mut respond) = accepted?;
                 last = Instant::now();
+                if is_ambiguous(&request) {
+                    refuse(&mut respond);
+                    continue;
+                }
                 let (service, is_closing) = (service.clone(), is_closing.clone());
                 answering.spawn_local(async move {
                     let (request, is_head) = received(request, peer);
-                    if let Err(error) = answer(&*service, request, respond, is_head, &is_closing).await {
+                    let sent = answer(&*service, request, respond, is_head, &is_closing, times.stalled).await;
+                    if let Err(error) = &sent {
                         tracing::debug!(%error, "an answer over HTTP/2 was not sent");
                     }
+                    sent
                 });
             }
-            Some(_) = answering.join_next() => {
+            Some(sent) = answering.join_next() => {
                 last = Instant::now();
+                if matches!(sent, Ok(Err(Unsent::GivenUp(_)))) && given_up.is_too_many(last) {
+                    connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                    break;
+                }
                 if is_closing.get() && !is_stopping {
                     is_stopping = true;
                     connection.graceful_shutdown();
                 }
             }
             () = &mut stopping, if !is_stopping => {
-                is_stopping = true;
+                (is_stopping, last) = (true, Instant::now());
                 connection.graceful_shutdown();
             }
-            () = sleep_until(last + KEEP_ALIVE), if !is_stopping && answering.is_empty() => {
-                is_stopping = true;
+            () = sleep_until(last + times.idle), if !is_stopping && answering.is_empty() => {
+                (is_stopping, last) = (true, Instant::now());
                 connection.graceful_shutdown();
             }
+            // It says nothing to that.
+            () = sleep_until(last + times.farewell), if is_stopping && answering.is_empty() => break,
         }
     }
     // The last answers may still have to be written.
     let _ = timeout(LINGER, poll_fn(|context| connection.poll_closed(context))).await;
     Ok(())
+}
+
+/// Whether the request names several hosts, or none that can be trusted: whoever looks at another name than we do takes it for another.
+fn is_ambiguous(request: &http_0_2::Request<RecvStream>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, authority) = (hosts.next(), request.uri().authority());
+    hosts.next().is_some()
+        || authority.is_some_and(|authority| {
+            authority.as_str().contains('@')
+                || host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()))
+        })
+}
+
+fn refuse(respond: &mut SendResponse<Bytes>) {
+    let mut head = http_0_2::Response::new(());
+    *head.status_mut() = StatusCode::BAD_REQUEST;
+    if let Err(error) = respond.send_response(head, true) {
+        tracing::debug!(%error, "a refusal over HTTP/2 was not sent");
+    }
 }
 
 /// The request in the form that one of HTTP/1.1 has, and whether its answer has no body.
@@ -140,6 +215,8 @@ fn received(request: http_0_2::Request<RecvStream>, peer: Option<SocketAddr>) ->
 enum Unsent {
     #[error("the client has given it up: {0}")]
     GivenUp(Reason),
+    #[error("the client takes nothing of it")]
+    Stalled,
     #[error(transparent)]
     Connection(#[from] ::h2::Error),
     #[error("its body failed: {0}")]
@@ -153,6 +230,7 @@ async fn answer<S, B>(
     mut respond: SendResponse<Bytes>,
     is_head: bool,
     is_closing: &Cell<bool>,
+    stalled: Duration,
 ) -> Result<(), Unsent>
 where
     S: Service<Request, Response = Response<B>>,
@@ -164,8 +242,8 @@ where
         answered = service.call(request) => answered,
     };
     match answered {
-        Ok(answer) => send(answer, respond, is_head, is_closing).await,
-        Err(error) => send(error.into(), respond, is_head, is_closing).await,
+        Ok(answer) => send(answer, respond, is_head, is_closing, stalled).await,
+        Err(error) => send(error.into(), respond, is_head, is_closing, stalled).await,
     }
 }
 
@@ -174,6 +252,7 @@ async fn send<B: MessageBody>(
     mut respond: SendResponse<Bytes>,
     is_head: bool,
     is_closing: &Cell<bool>,
+    stalled: Duration,
 ) -> Result<(), Unsent> {
     if !answer.head().keep_alive() {
         is_closing.set(true);
@@ -195,7 +274,7 @@ async fn send<B: MessageBody>(
             part = poll_fn(|context| body.as_mut().poll_next(context)) => part,
         };
         match part {
-            Some(Ok(part)) => send_part(&mut sending, part).await?,
+            Some(Ok(part)) => send_part(&mut sending, part, stalled).await?,
             Some(Err(error)) => {
                 let error: Box<dyn std::error::Error> = error.into();
                 sending.send_reset(Reason::INTERNAL_ERROR);
@@ -206,11 +285,16 @@ async fn send<B: MessageBody>(
     }
 }
 
-/// Sends as much as the client takes, until all is sent.
-async fn send_part(sending: &mut SendStream<Bytes>, mut part: Bytes) -> Result<(), Unsent> {
+/// Sends as much as the client takes, until all is sent. A client that takes nothing for as long as `stalled` does without the rest, so
+/// that it cannot keep answers in memory.
+async fn send_part(sending: &mut SendStream<Bytes>, mut part: Bytes, stalled: Duration) -> Result<(), Unsent> {
     while !part.is_empty() {
         sending.reserve_capacity(part.len().min(CHUNK));
-        match poll_fn(|context| sending.poll_capacity(context)).await {
+        let Ok(room) = timeout(stalled, poll_fn(|context| sending.poll_capacity(context))).await else {
+            sending.send_reset(Reason::CANCEL);
+            return Err(Unsent::Stalled);
+        };
+        match room {
             Some(room) => sending.send_data(part.split_to(room?.min(part.len())), false)?,
             None => return Err(Unsent::GivenUp(Reason::CANCEL)),
         }
@@ -239,3 +323,6 @@ fn head_of(answer: &Response<()>, size: BodySize) -> http_0_2::Response<()> {
     }
     head
 }
+
+#[cfg(test)]
+mod tests;

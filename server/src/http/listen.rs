@@ -193,7 +193,10 @@ where
                 let (http1, app, stopping) = (http1.clone(), app.clone(), stopping.clone());
                 async move {
                     match protocol {
-                        Protocol::Http2 => super::h2::serve(app, stream, peer, stopping).await,
+                        Protocol::Http2 => {
+                            let stopping = async move { stopping.notified().await };
+                            super::h2::serve(app, stream, peer, stopping, super::h2::Times::default()).await
+                        }
                         _ => http1.call((stream, peer)).await,
                     }
                 }
