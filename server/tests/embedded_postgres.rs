@@ -4,6 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::ports::free_port;
 use ferrobase::db;
 use ferrobase::embedded_pg::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords};
 use ferrobase::migrate::{self, GivenUrls};
@@ -21,7 +22,7 @@ impl Root {
     }
 
     fn options(&self) -> EmbeddedOptions {
-        EmbeddedOptions { data_root: self.0.clone(), port: 0, ..EmbeddedOptions::default() }
+        EmbeddedOptions { data_root: self.0.clone(), port: free_port(), ..EmbeddedOptions::default() }
     }
 }
 
@@ -270,7 +271,7 @@ async fn a_cluster_below_a_private_home_moves_only_if_its_user_cannot_enter() {
     let home = Root::new("home");
     std::fs::set_permissions(&home.0, std::fs::Permissions::from_mode(0o700)).expect("mode");
     let data_root = home.0.join("checkout/.ferrobase");
-    let options = EmbeddedOptions { data_root: data_root.clone(), port: 0, ..EmbeddedOptions::default() };
+    let options = EmbeddedOptions { data_root: data_root.clone(), port: free_port(), ..EmbeddedOptions::default() };
     let running = EmbeddedPostgres::start(&options).await.expect("start");
     query(&running.url, "create table t as select 5 as n").await.expect("write");
     let is_root = std::fs::metadata(&home.0).expect("home").uid() == 0;

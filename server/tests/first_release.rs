@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use crate::support::PASSWORD;
 use crate::support::cluster::{Database, Template, connect};
 use crate::support::commands::{DEADLINE, House, root};
+use crate::support::ports::free_port;
 
 /// Of `supabase start`.
 const ANON_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6ImFub24iLCJleHAiOjE5ODM4MTI5OTZ9.CRXP1A7WOeoJeXxjNni43kdQwgnWNReilDMblYTn_I0";
@@ -37,7 +37,7 @@ fn released() -> String {
 }
 
 fn options(root: &Path, passwords: Passwords) -> EmbeddedOptions {
-    EmbeddedOptions { data_root: root.to_owned(), port: 0, passwords, ..EmbeddedOptions::default() }
+    EmbeddedOptions { data_root: root.to_owned(), port: free_port(), passwords, ..EmbeddedOptions::default() }
 }
 
 /// A cluster as that release left it: its superuser is called `postgres` and owns everything.
@@ -82,7 +82,7 @@ struct Alone {
 
 impl Alone {
     fn start(root: &Path, api: &str, settings: &[(&str, &str)]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address").port().to_string();
+        let port = free_port().to_string();
         let secret = ferrobase::config::DEVELOPMENT_JWT_SECRET;
         let child = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
             .args(["serve", "--only", api])

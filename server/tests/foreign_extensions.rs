@@ -10,6 +10,7 @@ use tokio_postgres::Client;
 
 use crate::support::cluster::connect;
 use crate::support::outside;
+use crate::support::ports::free_port;
 
 /// A server as others install it: only PostgreSQL's own folders are searched for extensions.
 async fn foreign(root: &Path) -> EmbeddedPostgres {
@@ -21,7 +22,7 @@ async fn foreign(root: &Path) -> EmbeddedPostgres {
     ];
     let options = EmbeddedOptions {
         data_root: root.to_owned(),
-        port: 0,
+        port: free_port(),
         settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         ..EmbeddedOptions::default()
     };

@@ -19,6 +19,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::support::TestApp;
+use crate::support::ports::free_port;
 use crate::support::valve::until;
 
 /// An authority, and a folder with a certificate that it gave.
@@ -38,9 +39,7 @@ impl House {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let root = params.self_signed(&key).expect("a root");
-        let port =
-            std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port").port();
-        let house = Self { folder, issuer: Issuer::new(params, key), root, port };
+        let house = Self { folder, issuer: Issuer::new(params, key), root, port: free_port() };
         house.renew(1);
         house
     }

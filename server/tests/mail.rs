@@ -41,7 +41,7 @@ impl Fixture {
 }
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so().await {
         assert!(Instant::now() < deadline, "it never came about: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -74,7 +74,7 @@ async fn a_silent_mail_server_blocks_neither_connections_nor_rows_nor_shutdown()
     db.run("begin; set local lock_timeout = '1s'; select 1 from _supavisor.outbox for update; commit").await;
     let started = Instant::now();
     outbox.stop().await;
-    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     assert_eq!(db.number(due).await, 5, "they are for the next start");
     assert_eq!(db.number("select max(attempts)::bigint from _supavisor.outbox").await, 0, "and were not refused");
 }

@@ -69,7 +69,7 @@ async fn connecting_and_health_checks_time_out() {
     let started = Instant::now();
     let (health, lease) = join!(pool.answers(), pool.lease());
     assert!(health.is_err() && lease.is_err());
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     valve.thaw();
     until("it is well again", async || pool.answers().await.is_ok() && pool.lease().await.is_ok()).await;
 }

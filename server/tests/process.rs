@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 
 use crate::support::binary;
+use crate::support::ports::free_ports;
 
 /// A temporary folder and free ports. Its processes end with it.
 pub struct House {
@@ -22,7 +23,7 @@ impl House {
     pub fn new(name: &str) -> Self {
         let root = std::env::temp_dir().join(format!("ferrobase-process-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&root).expect("a temporary directory");
-        Self { root, ports: binary::free_ports(), child: None }
+        Self { root, ports: free_ports(), child: None }
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::support::ports::{free_port, free_ports};
 use serde_json::Value;
 
 /// A project's folder with free ports; stopped and removed when dropped.
@@ -19,9 +20,7 @@ impl Project {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let root = std::env::temp_dir().join(format!("ferrobase-start-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
-        let listeners = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let [api, database, inbox] =
-            listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
+        let [api, database, inbox] = free_ports();
         let ports = format!(
             "project_id = \"{name}\"\n[api]\nport = {api}\n[db]\nport = {database}\n[local_smtp]\nport = {inbox}\n{config}"
         );
@@ -181,7 +180,7 @@ fn processes_below(folder: &Path) -> usize {
 
 #[actix_web::test]
 async fn a_port_in_use_is_reported_with_its_setting_and_holder() {
-    let smtp = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
+    let smtp = free_port();
     let project = Project::new("taken", &format!("smtp_port = {smtp}\n"), &[]);
     let config = std::fs::read_to_string(project.root.join("supabase/config.toml")).expect("a file");
     let port_of = |section: &str, key: &str| -> u16 {

@@ -14,8 +14,9 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio_postgres::Client as Sql;
 
-use crate::support::binary::{command, free_ports};
+use crate::support::binary::command;
 use crate::support::cluster::connect;
+use crate::support::ports::{free_port, free_ports};
 use crate::support::valve::{Valve, until};
 use crate::support::{PASSWORD, Reply, send};
 
@@ -67,7 +68,7 @@ impl Servers {
             [("wal_level", "replica"), ("max_wal_senders", "4"), ("fsync", "off"), ("shared_buffers", "32MB")];
         let options = EmbeddedOptions {
             data_root: root.join("primary"),
-            port: 0,
+            port: free_port(),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             ..EmbeddedOptions::default()
         };
@@ -84,9 +85,7 @@ impl Servers {
         copy_folder(&cluster, &copy).expect("a copy");
         let primary = EmbeddedPostgres::start(&options).await.expect("the primary starts again");
         std::fs::write(copy.join("standby.signal"), "").expect("the signal");
-        let replica_port =
-            std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port").port();
-        let mut servers = Self { root, primary: Some(primary), replica: None, replica_port, urls };
+        let mut servers = Self { root, primary: Some(primary), replica: None, replica_port: free_port(), urls };
         servers.start_replica().await;
         servers
     }
@@ -492,7 +491,8 @@ async fn doctor_distinguishes_a_replica_from_other_servers() {
     let primary = servers.primary().admin_url.clone();
     let (level, text) = examined(&servers, &primary);
     assert!(level == "problem" && text.contains("not a replica"), "{text}");
-    let other = EmbeddedOptions { data_root: servers.root.join("other"), port: 0, ..EmbeddedOptions::default() };
+    let other =
+        EmbeddedOptions { data_root: servers.root.join("other"), port: free_port(), ..EmbeddedOptions::default() };
     let other = EmbeddedPostgres::start(&other).await.expect("another PostgreSQL");
     migrate::prepare(&other.logins().admin_url, DEVELOPMENT_JWT_SECRET, &GivenUrls::default()).await.expect("prepared");
     let (level, text) = examined(&servers, &other.admin_url);

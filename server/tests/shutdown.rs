@@ -13,6 +13,7 @@ use tokio_postgres::Client;
 
 use crate::support::TestApp;
 use crate::support::cluster::connect;
+use crate::support::ports::free_port;
 use crate::support::valve::until;
 
 const SECRET: &str = "a secret of the servers that are told to stop";
@@ -31,7 +32,7 @@ struct Server {
 impl Server {
     /// With only these settings; `port_setting` is the setting of its port or address.
     fn start(arguments: &[&str], (port_setting, host): (&str, &str), settings: &[(&str, &str)]) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let port = free_port();
         let child = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
             .args(arguments)
             .env_clear()
@@ -107,7 +108,7 @@ impl Guarded {
         // PostgreSQL's user has to be able to enter.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).expect("its mode");
         let data_root = folder.path().join("data");
-        let options = EmbeddedOptions { data_root, port: 0, ..EmbeddedOptions::default() };
+        let options = EmbeddedOptions { data_root, port: free_port(), ..EmbeddedOptions::default() };
         let postgres = EmbeddedPostgres::start(&options).await.expect("a cluster");
         let owner = connect(&postgres.admin_url).await;
         let account = std::fs::metadata(&postgres.cluster).expect("a cluster");

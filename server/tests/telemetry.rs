@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::support::cluster::{Database, Template};
+use crate::support::ports::free_port;
 
 /// How long a server that hangs may take.
 const HANGS: Duration = Duration::from_secs(60);
@@ -36,10 +37,7 @@ impl Server {
             .batch_execute("create table notes (id int primary key); insert into notes values (7)")
             .await
             .expect("a table");
-        let port = {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("address").port().to_string()
-        };
+        let port = free_port().to_string();
         let child = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
             .args(["serve", "--only", "rest"])
             .env_clear()

@@ -32,7 +32,7 @@ async fn rows_of_one_user_are_neither_visible_nor_writable_for_another() {
     let (as_alice, as_bob) = (client(&app, alice.actor.token.as_deref()), client(&app, bob.actor.token.as_deref()));
     let mut made = json!({ "code": "PGRST205" });
     // The new table becomes visible after the schema cache is reloaded.
-    for _ in 0..100 {
+    for _ in 0..1200 {
         if made["code"] != "PGRST205" {
             break;
         }

@@ -1,7 +1,6 @@
 //! `serve --only storage` as a process: Supabase Storage's settings, its routes at `/`, its defaults.
 
 use std::io::Read as _;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +11,7 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::support::TestApp;
+use crate::support::ports::free_port;
 use crate::support::valve::until;
 
 const SECRET: &str = "super-secret-jwt-token-with-at-least-32-characters-long";
@@ -34,7 +34,7 @@ impl Alone {
     }
 
     async fn run(mut command: Command, settings: &[(&str, &str)]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
+        let port = free_port();
         command.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").envs(settings.iter().copied());
         command.env("SERVER_HOST", "127.0.0.1").env("SERVER_PORT", port.to_string()).env("AUTH_JWT_SECRET", SECRET);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the binary runs");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::ports::free_port;
 use crate::support::valve::Valve;
 use crate::support::{TestApp, send};
 use ferrobase::storage::sweep;
@@ -261,7 +262,7 @@ async fn interrupted_store_downloads_resume_and_never_look_complete() {
 
 #[actix_web::test]
 async fn store_errors_are_reported_at_startup_and_in_answers() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address");
+    let closed = format!("127.0.0.1:{}", free_port());
     let store =
         Store { _server: None, endpoint: format!("http://{closed}"), tenant: "t".to_owned(), client_timeout: "500" };
     let app = store.app().await;

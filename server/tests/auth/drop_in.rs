@@ -1,7 +1,6 @@
 //! `serve --only auth` as a process: required settings, listening, and mail over SMTP.
 
 use std::io::Read as _;
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 use crate::auth::text;
 use crate::auth::tokens::{claims_of, signed};
 use crate::support::outside::{mail_server, slow_mail_server};
+use crate::support::ports::free_port;
 use crate::support::wire;
 use crate::support::{PASSWORD, TestApp};
 
@@ -56,16 +56,12 @@ fn refusal(settings: &[(&str, &str)]) -> String {
     said
 }
 
-fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port().to_string()
-}
-
 #[actix_web::test]
 async fn mail_is_sent_with_the_configured_server_and_sender() {
     let app = TestApp::start().await;
     let (mail_port, mut received) = mail_server("250 ok").await;
     let mail_port = mail_port.to_string();
-    let port = free_port();
+    let port = free_port().to_string();
     let headers = r#"{"X-Kind": ["$messageType"]}"#;
     let mut settings = REQUIRED.to_vec();
     settings.extend([
@@ -112,7 +108,7 @@ async fn mail_is_sent_with_the_configured_server_and_sender() {
 #[actix_web::test]
 async fn a_drop_in_without_an_audience_accepts_its_own_tokens() {
     let app = TestApp::start().await;
-    let port = free_port();
+    let port = free_port().to_string();
     let mut settings = REQUIRED.to_vec();
     settings.extend([
         ("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()),
@@ -157,7 +153,7 @@ async fn a_drop_in_trusts_the_configured_proxies() {
     .into_iter()
     .enumerate()
     {
-        let port = free_port();
+        let port = free_port().to_string();
         let mut settings = REQUIRED.to_vec();
         settings.extend([
             ("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()),
@@ -183,7 +179,7 @@ async fn a_drop_in_trusts_the_configured_proxies() {
 /// A drop-in on the database of `app`, where `known@test.example` has a confirmed account; its SMTP server is at
 /// `mail_port`.
 async fn that_mails(app: &TestApp, mail_port: u16) -> (DropIn, String) {
-    let (port, mail_port) = (free_port(), mail_port.to_string());
+    let (port, mail_port) = (free_port().to_string(), mail_port.to_string());
     let mut settings = REQUIRED.to_vec();
     settings.extend([
         ("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()),
@@ -237,8 +233,7 @@ async fn answers_without_mail_are_not_faster_than_those_with_mail() {
 async fn an_unreachable_mail_server_reveals_no_accounts() {
     let app = TestApp::start().await;
     app.user("known@test.example").await;
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
-    let (_server, address) = that_mails(&app, nobody).await;
+    let (_server, address) = that_mails(&app, free_port()).await;
     let shown = |reply: wire::Reply| {
         let body: Value = serde_json::from_slice(&reply.body).expect("JSON");
         (reply.status, text(&body, "error_code").to_owned(), text(&body, "msg").to_owned())
@@ -276,7 +271,7 @@ fn missing_settings_are_reported_at_startup() {
 #[actix_web::test]
 async fn a_drop_in_answers_tunnel_requests_without_waiting_for_their_data() {
     let app = TestApp::start().await;
-    let port = free_port();
+    let port = free_port().to_string();
     let mut settings = REQUIRED.to_vec();
     let own = [("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()), ("GOTRUE_API_HOST", "127.0.0.1"), ("PORT", &port)];
     settings.extend(own);

@@ -16,16 +16,19 @@ use crate::support::{PASSWORD, TestApp, outside, send};
 /// How long the services take.
 const SLOW: Duration = Duration::from_millis(1500);
 
-/// The output of `asking`, during which a signed-in person must be served as usual.
+/// The output of `asking`, during which a signed-in person must be served as usual. Without a connection every answer takes as long as the
+/// services; a busy machine delays one or two.
 async fn beside<T>(app: &TestApp, token: &str, asking: impl Future<Output = T>) -> T {
     let reading = async {
+        let mut quickest = Duration::MAX;
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_millis(300)).await;
             let started = Instant::now();
             let request = app.anon().request(reqwest::Method::GET, "/auth/v1/user").bearer_auth(token);
             assert_eq!(send(request).await.status, 200);
-            assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+            quickest = quickest.min(started.elapsed());
         }
+        assert!(quickest < Duration::from_secs(1), "{quickest:?}");
     };
     join(asking, reading).await.0
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::ports::free_port;
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::OwnedReadHalf;
@@ -162,7 +163,7 @@ pub struct RealServer {
 
 impl RealServer {
     pub async fn start() -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address").port();
+        let port = free_port();
         let program = std::env::var_os("NATS_SERVER").unwrap_or_else(|| "nats-server".into());
         let child = std::process::Command::new(program)
             .args(["-a", "127.0.0.1", "-p", &port.to_string()])

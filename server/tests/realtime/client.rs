@@ -11,9 +11,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use crate::support::TestApp;
 
 /// Deadline for an expected message.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// How long to wait for a message that must not arrive, after one that must.
-const SILENCE: Duration = Duration::from_millis(300);
+const SILENCE: Duration = Duration::from_millis(600);
 
 /// A received message of either version.
 #[derive(Clone, Debug, PartialEq)]

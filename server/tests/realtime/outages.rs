@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::client::{Client, socket_url, token};
 use crate::support::TestApp;
+use crate::support::ports::free_port;
 use crate::support::valve::until;
 
 const TABLE: &str = "
@@ -200,7 +201,7 @@ impl Database {
     async fn start() -> Self {
         let folder = std::env::temp_dir().join(format!("ferrobase-outages-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let options = EmbeddedOptions { data_root: folder.clone(), port: 0, ..EmbeddedOptions::default() };
+        let options = EmbeddedOptions { data_root: folder.clone(), port: free_port(), ..EmbeddedOptions::default() };
         let postgres = EmbeddedPostgres::start(&options).await.expect("PostgreSQL starts");
         let url = postgres.admin_url.clone();
         let secret = ferrobase::config::DEVELOPMENT_JWT_SECRET;
@@ -235,10 +236,6 @@ struct Server {
 }
 
 impl Server {
-    fn free_port() -> u16 {
-        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address").port()
-    }
-
     fn start(database: &str, port: u16) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
             .args(["serve", "--only", "realtime"])
@@ -291,8 +288,8 @@ async fn killing_database_and_server_leaves_no_silent_gap() {
     tokio::spawn(connection);
     client.batch_execute(TABLE).await.expect("a table");
     drop(client);
-    let mut one = Server::start(&url, Server::free_port());
-    let two = Server::start(&url, Server::free_port());
+    let mut one = Server::start(&url, free_port());
+    let two = Server::start(&url, free_port());
     let readers = vec![reader(one.socket(), url.clone()), reader(two.socket(), url.clone())];
     until("both follow the log", async || slots(&url).await == 2).await;
     let subscriptions = "select 1 from realtime.subscription";
@@ -329,7 +326,7 @@ async fn a_commit_is_sent_once_others_can_see_it() {
     };
     let owner = connect().await;
     owner.batch_execute(TABLE).await.expect("a table");
-    let server = Server::start(&url, Server::free_port());
+    let server = Server::start(&url, free_port());
     let open = async || {
         until("the server listens", async || connect_async(server.socket()).await.is_ok()).await;
         Client::at(&server.socket()).await

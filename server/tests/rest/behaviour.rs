@@ -33,7 +33,7 @@ async fn wait_for(house: &House, target: &str, wished: impl Fn(&Reply) -> bool) 
     let started = Instant::now();
     loop {
         let reply = ask(house, "", "GET", target, "", "").await;
-        if wished(&reply) || started.elapsed() > Duration::from_secs(20) {
+        if wished(&reply) || started.elapsed() > Duration::from_secs(60) {
             return reply;
         }
         tokio::time::sleep(Duration::from_millis(30)).await;

@@ -116,7 +116,7 @@ impl Fixture {
     /// Runs `sql` and waits until the server has reloaded the schema, so that `probe` finds something.
     pub async fn reload_with(&self, sql: &str, probe: &str) {
         self.one(&format!("{sql}; notify pgrst")).await;
-        for _ in 0..200 {
+        for _ in 0..1200 {
             if self.send(self.request("anon", "GET", probe)).await.status == 200 {
                 return;
             }

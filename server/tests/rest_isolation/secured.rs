@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::cluster::{Database, Template};
+use crate::support::ports::free_port;
 
 fn certificate(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/tls").join(name)
@@ -58,7 +59,7 @@ impl Server {
     /// With a settings file, given by `--config` or as an argument.
     fn start(uri: &str, by_option: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let port = free_port();
         let settings = format!(
             "# PostgREST's own\ndb-uri = \"{uri}\"\ndb-anon-role = \"studio_visitor\"\ndb-schemas = \"public\"\n\
              server-host = \"127.0.0.1\"\nserver-port = {port}\ndb-pool = 2\ndb-pool-acquisition-timeout = 2\n"

@@ -1,6 +1,5 @@
 //! The binary with a data folder and ports of its own, as a process.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,13 +11,8 @@ pub const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJz
 /// How long a process may take to start or to end.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Free ports for the API, PostgreSQL, the inbox and the admin listener.
-pub fn free_ports() -> [u16; 4] {
-    let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    listeners.each_ref().map(|listener| listener.local_addr().expect("address").port())
-}
-
-/// A command of `program` on the data folder `data`, run in `folder`.
+/// A command of `program` on the data folder `data`, run in `folder`. The ports are those of the API, PostgreSQL, the inbox and the
+/// admin listener.
 pub fn command_of(program: &str, arguments: &[&str], folder: &Path, data: &Path, ports: [u16; 4]) -> Command {
     let [api, database, inbox, admin] = ports;
     let mut command = Command::new(program);

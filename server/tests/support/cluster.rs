@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::ports::free_port;
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::migrate::{self, GivenUrls, PlatformUrls};
 use sha2::{Digest, Sha256};
@@ -275,7 +276,7 @@ async fn start(folder: &Path, others: &[(&str, &str)]) -> EmbeddedPostgres {
     let own = SETTINGS.iter().filter(|(name, _)| others.iter().all(|(other, _)| other != name));
     let options = EmbeddedOptions {
         data_root: folder.to_owned(),
-        port: 0,
+        port: free_port(),
         bin_dir: std::env::var_os("PG_BIN_DIR").map(PathBuf::from),
         settings: own.chain(others).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         ..EmbeddedOptions::default()

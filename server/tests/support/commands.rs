@@ -10,7 +10,8 @@ use serde_json::json;
 use tokio_postgres::NoTls;
 
 pub use super::binary::DEADLINE;
-use super::binary::{self, SERVICE_KEY, database_url, free_ports, until_healthy};
+use super::binary::{self, SERVICE_KEY, database_url, until_healthy};
+use super::ports::free_ports;
 
 /// A folder that PostgreSQL's user passes through; from here on HTTPS works too.
 pub fn root() -> tempfile::TempDir {

@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod commands;
 pub mod dump;
 pub mod outside;
+pub mod ports;
 pub mod server_process;
 pub mod valve;
 pub mod wire;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::binary::{self, database_url, free_ports, until_healthy};
+use super::binary::{self, database_url, until_healthy};
+use super::ports::free_ports;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 

@@ -94,9 +94,9 @@ async fn pass(
     }
 }
 
-/// Waits until a condition holds, half a minute at most.
+/// Waits until a condition holds, a minute at most.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..600 {
+    for _ in 0..1200 {
         if is_so().await {
             return;
         }
