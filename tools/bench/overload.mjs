@@ -1,16 +1,22 @@
-// `just bench overload`: the REST API at ten times what it can do. Admitted requests are to keep their times, the rest to be
+// `just bench overload`: REST, auth and storage at ten times what they can do. Admitted requests are to keep their times, the rest to be
 // refused at once with `Retry-After`, and when the load goes everything is to be as before.
 //
-//   node tools/bench/overload.mjs [--seconds 60] [--times 10] [--shared] [--write docs/reports/bench-overload.md]
+//   node tools/bench/overload.mjs [--seconds 60] [--times 10] [--only rest,auth,storage] [--shared] [--write docs/reports/bench-overload.md]
 //
-// --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: as rest.mjs.
-import { chmodSync } from "node:fs";
+// --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: as rest.mjs. Each API runs in a process
+// of its own (`--api`), with a PostgreSQL of its own.
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { createHmac } from "node:crypto";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import * as authServer from "./auth-server.mjs";
 import * as bench from "./cluster.mjs";
 import { bearer, items, lay, poolSize, start, users, works } from "./rest-ground.mjs";
 
 const { values } = parseArgs({ options: {
   seconds: { type: "string", default: "60" }, times: { type: "string", default: "10" },
+  only: { type: "string", default: "rest,auth,storage" }, api: { type: "string" },
   shared: { type: "boolean", default: false }, write: { type: "string" },
 } });
 const seconds = Number(values.seconds);
@@ -19,29 +25,76 @@ const times = Number(values.times);
 const connections = 50;
 const flood = connections * 10;
 const share = 0.5;
+const refuses = { FERROBASE_REFUSE_OVERLOAD: "true" };
 
-bench.requirePrograms();
-if (values.write && !values.shared) await bench.waitForQuiet();
-const cluster = bench.startCluster();
-const head = bench.circumstances({ isShared: values.shared });
-chmodSync(cluster.folder, 0o755);
-lay(1000);
+/** The works of each API: a name, the requests, and how their server is started. */
+const apis = {
+  rest: async () => {
+    lay(1000);
+    // A page of a list under row level security: 900 rows are looked at, 30 are the user's.
+    const pages = Array.from({ length: 300 }, (_, turn) => {
+      const user = users[turn % users.length];
+      const from = (turn * 7 * 30) % (items - 900);
+      return { method: "GET", path: `/item?select=id,label&id=gte.${from}&id=lt.${from + 900}`, headers: bearer(user), status: 200, expect: '[{"id":' };
+    });
+    const serve = () => start(undefined, refuses);
+    return [
+      { name: "REST: a page of 30 of 900 rows, row level security", serve, requests: pages },
+      { name: `REST: ${works[0].name}`, serve, requests: works[0].requests },
+    ];
+  },
+  auth: async () => {
+    authServer.prepareDatabase();
+    const settings = { ...authServer.serverSettings(), GOTRUE_DB_MAX_POOL_SIZE: String(poolSize), ...refuses };
+    const serve = () => bench.startServer("auth", settings, "/health");
+    const server = await serve();
+    const { works: asked } = await authServer.signUp(connections);
+    await bench.stopServer(server);
+    return [
+      { name: "auth: the user of a token", serve, requests: asked.user.requests },
+      { name: "auth: a sign-in with a password", serve, requests: asked.password.requests },
+    ];
+  },
+  storage: async (folder) => {
+    const secret = "bench-secret-of-forty-characters-0123456";
+    const token = (claims) => {
+      const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+      const text = `${part({ alg: "HS256", typ: "JWT" })}.${part({ ...claims, exp: 4_000_000_000 })}`;
+      return { Authorization: `Bearer ${text}.${createHmac("sha256", secret).update(text).digest("base64url")}` };
+    };
+    const migrations = join(folder, "migrations");
+    mkdirSync(migrations);
+    writeFileSync(join(migrations, "20260101000000_none.sql"), "select 1;");
+    const env = { ...process.env, DATABASE_URL: bench.uri("postgres"), JWT_SECRET: secret };
+    const migrated = spawnSync(bench.binary, ["migrate", "--dir", migrations], { env, cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+    if (migrated.status !== 0) throw new Error("the database was not prepared");
+    bench.sql("create policy reads on storage.objects for select to authenticated using (owner_id = auth.uid()::text)");
+    const settings = { DATABASE_URL: bench.uri("postgres"), SERVER_HOST: "127.0.0.1", SERVER_PORT: String(bench.serverPort), AUTH_JWT_SECRET: secret,
+      DATABASE_MAX_CONNECTIONS: String(poolSize), FERROBASE_STORAGE_DIR: join(folder, "files"), ...refuses };
+    const serve = () => bench.startServer("storage", settings, "/status");
+    const server = await serve();
+    const service = token({ role: "service_role" });
+    const sub = (number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
+    await bench.call("/bucket", { method: "POST", headers: { ...service, "Content-Type": "application/json" }, body: '{"name":"bench"}' });
+    const people = Array.from({ length: 30 }, (_, number) => ({ number, headers: token({ role: "authenticated", sub: sub(number) }) }));
+    for (const { number } of people) {
+      await bench.call(`/object/bench/of-${number}`, { method: "POST", headers: { ...service, "Content-Type": "text/plain" }, body: "x".repeat(10_000) });
+    }
+    bench.sql("update storage.objects set owner_id = '00000000-0000-4000-8000-' || lpad(substr(name, 4), 12, '0')");
+    await bench.stopServer(server);
+    const upload = { method: "POST", path: "/object/bench/up/{{count}}", headers: { ...service, "Content-Type": "text/plain", "x-upsert": "true" }, body: "x".repeat(10_000),
+      status: 200, expect: '"Key"' };
+    return [
+      { name: "storage: a download of 10 kB, row level security", serve, requests: people.map(({ number, headers }) => ({
+        method: "GET", path: `/object/authenticated/bench/of-${number}`, headers, status: 200, expect: "xxxxxxxx" })) },
+      { name: "storage: an upload of 10 kB", serve, requests: [upload] },
+    ];
+  },
+};
 
-// A page of a list under row level security: 900 rows are looked at, 30 are the user's.
-const pages = Array.from({ length: 300 }, (_, turn) => {
-  const user = users[turn % users.length];
-  const from = (turn * 7 * 30) % (items - 900);
-  return { method: "GET", path: `/item?select=id,label&id=gte.${from}&id=lt.${from + 900}`, headers: bearer(user), status: 200, expect: '[{"id":' };
-});
-const kinds = [
-  { name: "a page of 30 of 900 rows, row level security", requests: pages },
-  { name: works[0].name, requests: works[0].requests },
-];
-
-const rows = [];
-const told = [];
-for (const { name, requests } of kinds) {
-  const server = await start(undefined, { FERROBASE_REFUSE_OVERLOAD: "true" });
+/** Measures a work before, during and after the load; its row of the table, and what is to be said of it. */
+async function measure({ name, serve, requests }) {
+  const server = await serve();
   await bench.load("http", { connections, seconds: 3, requests });
   const most = await bench.load("http", { connections, seconds: Math.min(10, seconds), requests });
   if (most.wrong > 0) throw new Error(`${name}: ${most.first_wrong}`);
@@ -56,23 +109,51 @@ for (const { name, requests } of kinds) {
   await bench.stopServer(server);
   // The first second is when overload is found out.
   const begun = over.seconds[0];
-  const steady = over.seconds.slice(1).map(([admitted]) => admitted);
-  const worst = Math.max(...steady.map((second) => second.p99_ms));
-  const served = over.admitted.requests / seconds;
+  const worst = Math.max(...over.seconds.slice(1).map(([admitted]) => admitted.p99_ms));
+  const late = Math.max(...over.seconds.slice(1).map(([, refused]) => refused.p99_ms));
   const ratio = over.admitted.p99_ms / quiet.admitted.p99_ms;
-  rows.push(`| ${[name, bench.whole(capacity), `${bench.one(quiet.admitted.p99_ms)} ms`, `${bench.one(most.p99_ms)} ms`,
-    `${bench.whole(over.per_second)} (${bench.one(over.per_second / capacity)} ×)`, bench.whole(served),
+  const row = `| ${[name, bench.whole(capacity), `${bench.one(quiet.admitted.p99_ms)} ms`, `${bench.one(most.p99_ms)} ms`,
+    `${bench.whole(over.per_second)} (${bench.one(over.per_second / capacity)} ×)`, bench.whole(over.admitted.requests / seconds),
     `${bench.one(over.admitted.p50_ms)} ms`, `${bench.one(over.admitted.p99_ms)} ms: ${bench.two(ratio)} × (≤ 2)`,
     bench.whole(over.refused.requests), `${bench.one(over.refused.p50_ms)} ms`, `${bench.one(over.refused.p99_ms)} ms (≤ 50)`,
-    over.without_retry_after].join(" | ")} |`);
-  told.push(`- ${name}: in the first second of the load ${bench.whole(begun[0].requests)} were served (p99 ${bench.one(begun[0].p99_ms)} ms) and `
+    over.without_retry_after].join(" | ")} |`;
+  const told = `- ${name}: in the first second of the load ${bench.whole(begun[0].requests)} were served (p99 ${bench.one(begun[0].p99_ms)} ms) and `
     + `${bench.whole(begun[1].requests)} refused (the slowest after ${bench.one(begun[1].max_ms)} ms); in no later one was the p99 of those served above `
-    + `${bench.one(worst)} ms. ${bench.percent(over.late)} of the requests left later than drawn, because their connection still waited. In the first `
-    + `second after the load ${after.seconds[0][1].requests} were refused and the p99 was ${bench.one(after.seconds[0][0].p99_ms)} ms; in the five `
-    + `seconds after it ${after.refused.requests} and ${bench.one(after.admitted.p99_ms)} ms.`);
-  console.error(rows.at(-1));
+    + `${bench.one(worst)} ms, or that of those refused above ${bench.one(late)} ms. ${bench.percent(over.late)} of the requests left later than drawn, because `
+    + `their connection still waited. In the first second after the load ${after.seconds[0][1].requests} were refused and the p99 was `
+    + `${bench.one(after.seconds[0][0].p99_ms)} ms; in the five seconds after it ${after.refused.requests} and ${bench.one(after.admitted.p99_ms)} ms.`;
+  console.error(row);
+  return { row, told };
 }
-bench.publish(`# The REST API at ${times} times its load
+
+bench.requirePrograms();
+if (values.api) {
+  const cluster = bench.startCluster();
+  const head = bench.circumstances({ isShared: values.shared });
+  chmodSync(cluster.folder, 0o755);
+  const measured = [];
+  for (const work of await apis[values.api](cluster.folder)) measured.push(await measure(work));
+  console.log(JSON.stringify({ head, measured }));
+  process.exit(0);
+}
+
+const asked = values.only.split(",");
+const unknown = asked.filter((api) => !(api in apis));
+if (unknown.length > 0) {
+  console.error(`bench: there is no API ${unknown.join(", ")}; there are ${Object.keys(apis).join(", ")}`);
+  process.exit(1);
+}
+if (values.write && !values.shared) await bench.waitForQuiet();
+const found = asked.map((api) => {
+  const words = [process.argv[1], "--api", api, "--seconds", values.seconds, "--times", values.times, ...(values.shared ? ["--shared"] : [])];
+  const child = spawnSync(process.execPath, words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+  if (child.status !== 0) process.exit(1);
+  return JSON.parse(child.stdout.trim().split("\n").at(-1));
+});
+// Those after the first API find the machine as the one before has left it.
+const head = found[0].head;
+const measured = found.flatMap((api) => api.measured);
+bench.publish(`# ${times} times the load
 
 \`just bench overload\`: ${head.text}
 
@@ -82,8 +163,8 @@ cores cannot send as much, the table says how much it sent. ${poolSize} database
 
 | work | can do/s | quiet p99 | p99 at its most | asked/s | served/s | served p50 | served p99, to quiet | refused | refused p50 | refused p99 | without \`Retry-After\` |
 |---|---|---|---|---|---|---|---|---|---|---|---|
-${rows.join("\n")}
+${measured.map(({ row }) => row).join("\n")}
 
-${told.join("\n")}
+${measured.map(({ told }) => told).join("\n")}
 `, values.write, head);
 process.exit(0);
