@@ -66,6 +66,7 @@ test-tools *ARGS: setup
 check: setup
     cargo fmt --check
     cargo clippy --locked --all-targets -- -D warnings
+    node tools/mutants.mjs --check
     cd frontend && npm run check
 
 # Delete the development database; the next `just up` creates it again

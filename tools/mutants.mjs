@@ -1,9 +1,10 @@
 // Takes the guards of tools/mutants/guards.mjs out of a copy of the server, one at a time, and expects the test of each to fail.
-//   node tools/mutants.mjs [--list] [--build] [--keep] [--jobs 2] [--write FILE] [NAME …]
+//   node tools/mutants.mjs [--list] [--check] [--build] [--keep] [--jobs 2] [--write FILE] [NAME …]
 //
 // The copy is built once: in it every guard reads the environment (FERROBASE_MUTANT) at its first use and is out if its name
-// stands there. First all tests run with every guard in place and have to pass, so that a failure says something. --build ends after
-// the build; --keep runs what was built before, while somebody mends a test.
+// stands there. First all tests run with every guard in place and have to pass, so that a failure says something. --check only says
+// whether each guard still stands where it is looked for; --build ends after the build; --keep runs what was built before, while
+// somebody mends a test.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -21,6 +22,14 @@ const take = (word) => words.includes(word) && words.splice(words.indexOf(word),
 const [onlyBuild, keep] = [take("--build"), take("--keep")];
 if (words[0] === "--list") {
   for (const { name, guard, test } of guards) console.log(`${name.padEnd(16)} ${guard} (${test})`);
+  process.exit(0);
+}
+const places = guards.flatMap(({ also, ...guard }) => (also ? [guard, { ...guard, ...also }] : [guard]));
+if (take("--check")) {
+  const sources = join(root, "server/src");
+  const lost = places.filter(({ file, find }) => !existsSync(join(sources, file)) || readFileSync(join(sources, file), "utf8").split(find).length !== 2);
+  if (lost.length > 0) fail(lost.map(({ name, file, find }) => `${name}: the guard does not stand in ${file} exactly once:\n${find}`).join("\n"));
+  console.log(`mutants: ${guards.length} guards stand in their places`);
   process.exit(0);
 }
 const unknown = words.filter((word) => !guards.some(({ name }) => name === word));
@@ -50,7 +59,6 @@ function makeCopy() {
     rmSync(join(copy, folder), { recursive: true, force: true });
     symlinkSync(join(root, folder), join(copy, folder));
   }
-  const places = guards.flatMap(({ also, ...guard }) => (also ? [guard, { ...guard, ...also }] : [guard]));
   for (const { name, file, find, off } of places) {
     const path = join(copy, "server/src", file);
     const text = readFileSync(path, "utf8");
