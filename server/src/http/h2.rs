@@ -4,8 +4,8 @@
 //! at once, as over HTTP/1.1: what it waits for is cancelled and freed. For the rest a request is the same as one of HTTP/1.1:
 //! its host is a header, and its target has only path and query.
 //!
-//! What a client may make the server do or keep has limits: requests at a time, the length of heads, bodies that are not read, requests
-//! that it gives up, answers of which it takes nothing, and connections that say nothing.
+//! There are limits on concurrent requests, the size of heads, unread request bodies, requests that the client resets, responses that it
+//! does not read, and idle connections.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -40,8 +40,8 @@ const LONGEST_HEAD: u32 = 128 << 10;
 const WINDOW: (u32, u32) = (1 << 20, 4 << 20);
 /// How much of an answer is handed to the library at once.
 const CHUNK: usize = 64 << 10;
-/// How many requests of one connection may be given up within such a time. Browsers give up all that are under way when a page is left;
-/// more is an attack, which makes the server begin and cancel for as little as it costs the client.
+/// How many requests of one connection the client may reset within this time. Browsers reset all pending requests when a page is left.
+/// More than that is an attack: starting and cancelling a request costs the server more than the client.
 const MOST_GIVEN_UP: (u32, Duration) = (1000, Duration::from_secs(10));
 
 /// Not in HTTP/2.
@@ -151,7 +151,7 @@ where
                 (is_stopping, last) = (true, Instant::now());
                 connection.graceful_shutdown();
             }
-            // It says nothing to that.
+            // The client has not answered the GOAWAY.
             () = sleep_until(last + times.farewell), if is_stopping && answering.is_empty() => break,
         }
     }
@@ -160,7 +160,8 @@ where
     Ok(())
 }
 
-/// Whether the request names several hosts, or none that can be trusted: whoever looks at another name than we do takes it for another.
+/// Whether the request names more than one host, or user information. A proxy that reads another name than we do would route or cache it
+/// as a request to another host.
 fn is_ambiguous(request: &http_0_2::Request<RecvStream>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, authority) = (hosts.next(), request.uri().authority());
@@ -285,8 +286,8 @@ async fn send<B: MessageBody>(
     }
 }
 
-/// Sends as much as the client takes, until all is sent. A client that takes nothing for as long as `stalled` does without the rest, so
-/// that it cannot keep answers in memory.
+/// Sends as much as the client's window allows, until all is sent. If the window stays closed for as long as `stalled`, the response is
+/// reset, so that clients cannot keep responses in memory.
 async fn send_part(sending: &mut SendStream<Bytes>, mut part: Bytes, stalled: Duration) -> Result<(), Unsent> {
     while !part.is_empty() {
         sending.reserve_capacity(part.len().min(CHUNK));

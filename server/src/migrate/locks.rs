@@ -1,16 +1,16 @@
 //! How the runner waits for locks while requests are served.
 //!
-//! A file and a request may lock the same tables in another order. PostgreSQL looks for such a circle once a wait has lasted for its
-//! `deadlock_timeout` (1 s), and ends whoever looks first, which may be the request. So the files wait for less, give everything back
-//! and begin again: the request goes on.
+//! A file and a request may lock the same tables in a different order. PostgreSQL checks for a deadlock once a statement has waited for
+//! `deadlock_timeout` (1 s), and cancels the one that checks first, which may be the request's. So a file's statements wait for less than
+//! that. Then the transaction is rolled back and retried, and the request continues.
 
 use std::time::{Duration, Instant};
 
 use rand::Rng as _;
 
-/// How long a statement waits for a lock. Requests that the transaction blocks look for circles after 1 s.
+/// How long a statement waits for a lock. Requests that the transaction blocks check for deadlocks after 1 s.
 const WAIT: Duration = Duration::from_millis(300);
-/// From this age on, a transaction may block requests that are about to look.
+/// From this age on, a transaction may block requests that are about to check.
 const YOUNG: Duration = Duration::from_millis(500);
 /// How long its statements wait then.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
@@ -97,7 +97,7 @@ impl Patience {
     pub fn pause(&mut self, now: Instant) -> Option<Duration> {
         let most = FIRST_PAUSE.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_PAUSE);
         self.attempts += 1;
-        // By chance: requests may come in step.
+        // With jitter, since requests may come at regular intervals.
         (now.saturating_duration_since(self.began) < PATIENCE).then(|| rand::rng().random_range(most / 2..=most))
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let later = began + YOUNG;
         assert_eq!((attempt.change(later), attempt.change(later)), (Some(SHORT_WAIT), None));
         assert_eq!(attempt.begin_file(later), Some(SHORT_WAIT));
-        // Whoever a young transaction blocks has not looked when its last statement gives up.
+        // A request that a young transaction blocks has not checked yet when the last statement gives up.
         assert!(YOUNG + WAIT < Duration::from_secs(1));
         attempt.leave();
         assert_eq!(attempt.change(later), None, "the file has its own");
@@ -137,7 +137,7 @@ mod tests {
         assert!(pauses[0] <= FIRST_PAUSE && pauses[0] >= FIRST_PAUSE / 2, "{pauses:?}");
         let longest = &pauses[9..];
         assert!(longest.iter().all(|pause| *pause >= LONGEST_PAUSE / 2 && *pause <= LONGEST_PAUSE), "{pauses:?}");
-        assert!(longest.iter().any(|pause| *pause != longest[0]), "by chance");
+        assert!(longest.iter().any(|pause| *pause != longest[0]), "jitter");
         assert!(now - began >= PATIENCE && now - began < PATIENCE + WAIT + LONGEST_PAUSE);
         assert_eq!(patience.attempts as usize, pauses.len() + 1);
     }

@@ -1,8 +1,8 @@
 //! Ports for processes that a test starts, and for those that nobody is to listen on.
 //!
-//! A port that the system has named as free may be another test's, or the local end of a connection, before the process listens on it.
-//! These are below the ports that the system gives, in blocks that are reserved as in `tools/free-ports.mjs`: by listening on the first
-//! port of a block for as long as this program runs.
+//! A port that the system reports as free may be taken by another test or an outgoing connection before the process listens on it. These
+//! are below the ephemeral range, in blocks that are reserved as in `tools/free-ports.mjs`: by listening on the first port of a block for
+//! as long as this program runs.
 
 use std::net::TcpListener;
 use std::ops::Range;
