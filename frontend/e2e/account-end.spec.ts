@@ -66,7 +66,12 @@ test("a user downloads all data and closes the account; the nonprofit keeps the 
   });
 });
 
-test("the only admin of an organization must hand it over first and is told how", async ({ page, people, request }) => {
+test("the only admin of an organization must hand it over first and is told how", async ({
+  page,
+  people,
+  request,
+  accessible,
+}) => {
   const { organization, admin } = await found(request, people);
   await people.signIn(page, admin);
   await page.goto("/profile");
@@ -76,4 +81,5 @@ test("the only admin of an organization must hand it over first and is told how"
   await expect(page.getByRole("alertdialog").getByRole("alert")).toContainText(
     `You are the only admin of ${organization.name}. Make someone else admin first, or close the organization.`,
   );
+  await accessible(page);
 });

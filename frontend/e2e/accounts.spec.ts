@@ -99,10 +99,12 @@ test.describe("signing in", () => {
     await expect.poll(() => asked.length).toBe(2);
   });
 
-  test("logging out shows a message and leads to login", async ({ page, people }) => {
+  test("logging out shows a message and leads to login", async ({ page, people, accessible }) => {
     await people.signInByPage(page, await people.create("requester", "Marie Désir"));
     await expect(page).toHaveURL("/select-nonprofit");
     await page.getByRole("button", { name: "Account of Marie Désir" }).click();
+    await expect(page.getByRole("menuitem", { name: "Logout" })).toBeVisible();
+    await accessible(page);
     await page.getByRole("menuitem", { name: "Logout" }).click();
     await said(page, "Logged out", "You have been successfully logged out.");
     await expect(page).toHaveURL("/login");

@@ -88,7 +88,7 @@ test("the footer: two columns of links, the contact, social links, the year, thr
   await expect(footer.getByRole("heading", { name: "Contact Us" })).toBeVisible();
   await expect(footer.getByRole("link", { name: /@/ })).toHaveAttribute("href", /^mailto:.+@.+/);
   await expect(footer.getByRole("list", { name: "Follow us" }).getByRole("link")).toHaveCount(3);
-  await expect(footer).toContainText(`© ${new Date().getFullYear()} AidBridge`);
+  await expect(footer).toContainText(`© ${new Date().getUTCFullYear()} AidBridge`);
   await leads(footer, [
     ["Privacy Policy", "/privacy"],
     ["Terms of Service", "/terms"],

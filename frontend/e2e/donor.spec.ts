@@ -138,13 +138,6 @@ test("opening a message from its mail or notification marks it as read", async (
   await expect.poll(async () => (await unread())[0]?.unread).toBe(false);
 });
 
-test("the demo donor sees the three figures of the specification", async ({ page, people }) => {
-  await people.signIn(page, { email: "donor@demo.aidbridge.test", password: "aidbridge-demo1A" });
-  await expect(figure(page, "Total Donated")).toHaveText("$1,250");
-  await expect(figure(page, "People Impacted")).toHaveText("42");
-  await expect(figure(page, "Nonprofits Supported")).toHaveText("3");
-});
-
 test("pages of other audiences redirect a donor", async ({ page, request, people }) => {
   const donor = await createDonor(request, people);
   await people.signIn(page, donor);

@@ -11,10 +11,13 @@ test.describe("in forced colors", () => {
 
   /** Two states of one thing do not look the same. */
   async function differs(what: string, thing: Locator, change: () => Promise<unknown>) {
-    const before = await thing.screenshot({ animations: "disabled" });
+    const look = () => thing.screenshot({ animations: "disabled" });
+    const before = await look();
     await change();
-    const after = await thing.screenshot({ animations: "disabled" });
-    expect(before.equals(after), `${what} looks the same before and after`).toBe(false);
+    // what a press changes may have to be loaded first
+    await expect
+      .poll(async () => before.equals(await look()), { message: `${what} looks the same before and after` })
+      .toBe(false);
   }
   /** It has an edge, or lies apart from the page some other way. */
   const edge = (thing: Locator) =>

@@ -74,6 +74,59 @@ test("a document that cannot be opened shows an error and leaves no empty window
   await expect.poll(() => page.context().pages().length).toBe(1);
 });
 
+const HAND_OVER = "a request is handed over to a colleague, who is notified, finds it under Mine and releases it";
+// on phones the same select stands below the request
+test(HAND_OVER, { tag: "@desk" }, async ({ page, request, people, browser, accessible }) => {
+  const { organization, admin } = await found(request, people);
+  const ruth = await join(request, people, admin, organization, "manager");
+  const sent = await ask(request, people, [organization]);
+  const other = await ask(request, people, [organization]);
+  const assignee = (at: Page) => at.getByLabel("Who looks after it");
+  const listed = (at: Page, number: string) => at.getByRole("row").filter({ hasText: number });
+
+  await people.signIn(page, admin);
+  await page.goto(`/nonprofit-request/${sent.id}`);
+  await expect(assignee(page).locator("option")).toHaveText(["Nobody yet", "Amélie Haïtien (you)", "Ruth Okonkwo"]);
+  await assignee(page).selectOption("Ruth Okonkwo");
+  await accessible(page);
+  await page.getByRole("button", { name: "Hand over" }).click();
+  await expect(toast(page, "Ruth Okonkwo looks after it now")).toContainText(sent.number);
+  await page.reload();
+  await expect(assignee(page).locator("option:checked")).toHaveText("Ruth Okonkwo");
+  // to everybody else it is a colleague's: the next one that waits for them is another
+  await page.goto("/nonprofit-dashboard");
+  await expect(page.getByRole("link", { name: "Review request" })).toHaveAttribute(
+    "href",
+    `/nonprofit-request/${other.id}`,
+  );
+  await page.goto("/nonprofit-requests");
+  await expect(listed(page, sent.number)).toContainText("Ruth Okonkwo");
+
+  const context = await browser.newContext({ viewport: page.viewportSize() });
+  const theirs = await context.newPage();
+  await people.signIn(theirs, ruth);
+  await theirs.goto("/notifications");
+  await theirs.getByRole("link", { name: `Amélie Haïtien handed ${sent.number} to you` }).click();
+  await expect(assignee(theirs).locator("option:checked")).toHaveText("Ruth Okonkwo (you)");
+  await theirs.goto("/nonprofit-requests");
+  await expect(listed(theirs, other.number)).toBeVisible();
+  await theirs.getByRole("button", { name: "Mine" }).click();
+  await expect(theirs).toHaveURL(/[?&]mine=true/);
+  await expect(listed(theirs, sent.number)).toBeVisible();
+  await expect(listed(theirs, other.number)).toHaveCount(0);
+  await accessible(theirs);
+  await listed(theirs, sent.number)
+    .getByRole("link", { name: new RegExp(`^Review, .+, ${sent.number}$`) })
+    .click();
+  await assignee(theirs).selectOption("Nobody yet");
+  await theirs.getByRole("button", { name: "Leave it to all" }).click();
+  await expect(toast(theirs, "Nobody looks after it now")).toBeVisible();
+  await context.close();
+
+  // the list that is open follows
+  await expect(listed(page, sent.number)).not.toContainText("Ruth Okonkwo");
+});
+
 test("a request taken by another nonprofit is a row without the requester", async ({
   page,
   request,

@@ -94,7 +94,7 @@ async function look(page: Page, screen: string, least = 3) {
   await expect(page.locator("main span.sk, main [aria-busy=true]"), screen).toHaveCount(0);
   // what was told goes after five seconds
   await expect(page.locator(".toast"), screen).toHaveCount(0);
-  await softly.poll(() => cut(page), { message: `${screen}: what is cut`, timeout: 10_000 }).toEqual([]);
+  await softly.poll(() => cut(page), { message: `${screen}: what is cut` }).toEqual([]);
   // what stays in place while one reads leaves most of the window to the page
   const covered = await page.evaluate(() => {
     let rows = 0;
@@ -113,7 +113,7 @@ async function look(page: Page, screen: string, least = 3) {
     softly(covered, `${screen}: bars cover ${Math.round(covered * 100)} % of the window`).toBeLessThan(0.5);
   // a page that renders anew in the middle takes the focus back to its beginning
   await softly
-    .poll(() => walk(page, screen), { message: `${screen}: what the keyboard reaches`, timeout: 15_000 })
+    .poll(() => walk(page, screen), { message: `${screen}: what the keyboard reaches` })
     .toBeGreaterThanOrEqual(least);
 }
 
