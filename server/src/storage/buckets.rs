@@ -47,7 +47,7 @@ pub async fn create(
         return Err(StorageError::InvalidBucketName);
     }
     if kind == Some("ANALYTICS") {
-        return Err(StorageError::InvalidRequest("Iceberg buckets are not enabled for this tenant".to_owned()));
+        return Err(StorageError::FeatureNotEnabled("Iceberg buckets are not enabled for this tenant"));
     }
     let bucket = NewBucket {
         file_size_limit: storage.limit_in_bytes(limit)?.into_option(),
@@ -153,9 +153,6 @@ pub async fn update(
     let caller = storage.require_caller(&request)?;
     let id = bucket_in(&request, "/bucket/")?;
     let fields = body.fields()?;
-    if fields.is_empty() {
-        return Err(StorageError::Invalid("body must NOT have fewer than 1 properties".to_owned()));
-    }
     let known = ["public", "file_size_limit", "allowed_mime_types"];
     if !known.iter().any(|name| fields.has(name)) {
         let missing = known.map(|name| format!("body must have required property '{name}'")).join(", ");

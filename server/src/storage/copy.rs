@@ -15,7 +15,7 @@ use super::key::ObjectKey;
 use super::queries::{self, Bucket, Destination, NewObject, Object};
 use super::receive::{self, check_mime, metadata_in_header};
 use super::upload::{NewRow, is_unknown, wants_upsert};
-use super::{Scope, Storage, header_text, sniff};
+use super::{Scope, Storage, header_text, sniff, valid_bucket};
 use crate::db::{Client, Statement};
 use crate::jwt::caller::Caller;
 
@@ -33,13 +33,12 @@ pub struct Route {
 
 impl Route {
     fn of_body(fields: &Fields) -> Result<Self, StorageError> {
-        fields.require(&["bucketId", "sourceKey", "destinationKey"])?;
         let text = |name: &str| Ok::<_, StorageError>(fields.string(name)?.unwrap_or_default());
         let from_bucket = text("bucketId")?;
         let to_bucket = fields.string("destinationBucket")?.filter(|name| !name.is_empty());
         let route = Self {
             to_bucket: to_bucket.unwrap_or_else(|| from_bucket.clone()),
-            from_bucket,
+            from_bucket: valid_bucket(from_bucket)?,
             from_key: text("sourceKey")?,
             to_key: ObjectKey::parse(&text("destinationKey")?)?,
         };
@@ -95,19 +94,17 @@ pub async fn copy(
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let fields = body.fields()?;
+    fields.require(&["sourceKey", "bucketId", "destinationKey"])?;
     let route = Route::of_body(&fields)?;
-    let changes = if fields.boolean("copyMetadata")?.unwrap_or(true) {
-        None
-    } else {
-        let metadata = fields.object("metadata")?;
-        let text = |name: &str| metadata.as_ref().map_or(Ok(None), |fields| fields.string(name));
-        Some(Changes {
-            cache_control: text("cacheControl")?,
-            mime: text("mimetype")?,
-            drop_rest: false,
-            user_metadata: header_text(&request, "x-metadata").and_then(metadata_in_header),
-        })
-    };
+    let metadata = fields.object("metadata")?;
+    let text = |name: &str| metadata.as_ref().map_or(Ok(None), |fields| fields.string(name));
+    let (cache_control, mime) = (text("cacheControl")?, text("mimetype")?);
+    let changes = (!fields.boolean("copyMetadata")?.unwrap_or(true)).then(|| Changes {
+        cache_control,
+        mime,
+        drop_rest: false,
+        user_metadata: header_text(&request, "x-metadata").and_then(metadata_in_header),
+    });
     let scope = Scope::of(&request, "storage.object.copy");
     let (any, upsert) = (Conditions::default(), wants_upsert(&request));
     let (object, whole) = storage.copy_object(&caller, &scope, &route, changes, &any, upsert).await?;
@@ -160,7 +157,9 @@ impl Storage {
         }
         let (mut metadata, user_metadata) = (source.metadata.clone(), source.user_metadata.clone());
         let user_metadata = match changes {
-            None => user_metadata,
+            // A source without any replaces what the destination has.
+            None if user_metadata.is_null() => upsert.then(|| json!({})),
+            None => Some(user_metadata),
             Some(changes) => {
                 for (name, value) in [("cacheControl", changes.cache_control), ("mimetype", changes.mime)] {
                     match (value, metadata.as_object_mut()) {
@@ -169,7 +168,7 @@ impl Storage {
                         _ => {}
                     }
                 }
-                changes.user_metadata.unwrap_or_else(|| json!({}))
+                changes.user_metadata
             }
         };
         let row = NewObject {
@@ -178,7 +177,7 @@ impl Storage {
             owner: owner.as_deref(),
             version: "1",
             metadata: &metadata,
-            user_metadata: Some(&user_metadata),
+            user_metadata: user_metadata.as_ref(),
         };
         queries::set_role(&tx, "service_role").await?;
         let statements = if upsert { queries::TRY_UPSERT } else { queries::TRY_INSERT };
@@ -186,6 +185,10 @@ impl Storage {
         let tried = queries::try_insert(tx.client()?, prepared, &caller.role, &row).await;
         tx.rollback().await?;
         let (rules, permitted) = tried?;
+        let Some(rules) = rules else {
+            permitted?;
+            return Err(StorageError::RelatedNotFound);
+        };
         let mime = metadata.get("mimetype").and_then(Value::as_str).unwrap_or("application/octet-stream");
         self.check_destination(&rules, &route.to_key, mime, source.size())?;
         permitted?;
@@ -197,7 +200,9 @@ impl Storage {
             self.check_replaced(&route.from_bucket, &route.from_key, &source).await?;
             return Ok(None);
         }
-        metadata["lastModified"] = json!(receive::now());
+        if let Some(fields) = metadata.as_object_mut() {
+            fields.insert("lastModified".to_owned(), json!(receive::now()));
+        }
         let detected = self.detect(&to).await?;
         let file = StoredFile { place: to, size: source.size(), md5: [0; 16], detected };
         let new_row = NewRow {
@@ -258,7 +263,9 @@ pub async fn rename(
     body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let route = Route::of_body(&body.fields()?)?;
+    let fields = body.fields()?;
+    fields.require(&["bucketId", "sourceKey", "destinationKey"])?;
+    let route = Route::of_body(&fields)?;
     let scope = Scope::of(&request, "storage.object.move");
     for _ in 0..TRIES {
         if storage.move_object(&caller, &scope, &route).await? {
@@ -266,6 +273,14 @@ pub async fn rename(
         }
     }
     Err(StorageError::Locked)
+}
+
+/// The reference tells a move to an existing key from an upload to it.
+fn taken(error: StorageError) -> StorageError {
+    match error {
+        StorageError::AlreadyExists => StorageError::ResourceAlreadyExists,
+        other => other,
+    }
 }
 
 impl Storage {
@@ -289,7 +304,7 @@ impl Storage {
         queries::set_role(&tx, &caller.role).await?;
         let tried = queries::rename_object(&tx, &route.from_bucket, &route.from_key, &to).await;
         tx.rollback().await?;
-        if !tried? {
+        if !tried.map_err(taken)? {
             // The caller sees the object but may not change it.
             return Err(StorageError::NoSuchKey);
         }
@@ -358,7 +373,7 @@ impl Storage {
                 return Ok(None);
             }
             let to = Destination { bucket: &route.to_bucket, name: route.to_key.as_str(), version, owner };
-            if !queries::rename_object(&tx, &route.from_bucket, &route.from_key, &to).await? {
+            if !queries::rename_object(&tx, &route.from_bucket, &route.from_key, &to).await.map_err(taken)? {
                 // Removed since it was found, because a DELETE does not take the key's lock.
                 tx.rollback().await?;
                 return Err(StorageError::NoSuchKey);

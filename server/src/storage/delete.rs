@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use super::backend::Place;
 use super::error::StorageError;
 use super::fields::JsonBody;
-use super::key::ObjectKey;
 use super::list::with_short_times;
 use super::queries::{self, Object};
-use super::{Scope, Storage, bucket_and_key, bucket_in};
+use super::{Scope, Storage, name_in, valid_bucket_in};
 use crate::jwt::caller::Caller;
 
 /// Keys whose rows are deleted per transaction.
@@ -20,8 +19,9 @@ const HARD_LIMIT: usize = 1000;
 /// `DELETE /object/{bucket}/{key}`. An object that the caller may not see gets the same answer as a missing one.
 pub async fn one(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let (bucket, key) = bucket_and_key(&request, "/object/")?;
-    storage.delete_object(&caller, &Scope::of(&request, "storage.object.delete"), &bucket, &key).await?;
+    let bucket = valid_bucket_in(&request, "/object/")?;
+    let name = name_in(&request, "/object/")?;
+    storage.delete_object(&caller, &Scope::of(&request, "storage.object.delete"), &bucket, &name).await?;
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully deleted" })))
 }
 
@@ -32,7 +32,7 @@ pub async fn many(
     body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket = bucket_in(&request, "/object/")?;
+    let bucket = valid_bucket_in(&request, "/object/")?;
     let names = body.fields()?.some_strings("prefixes", usize::MAX)?;
     if storage.config.hard_limits && names.len() > HARD_LIMIT {
         return Err(StorageError::InvalidRequest(format!(
@@ -75,12 +75,16 @@ impl Storage {
         caller: &Caller,
         scope: &Scope,
         bucket: &str,
-        key: &ObjectKey,
+        name: &str,
     ) -> Result<(), StorageError> {
+        // No name contains NUL, and PostgreSQL would refuse the parameter.
+        if name.contains('\0') {
+            return Err(StorageError::NoSuchKey);
+        }
         let tx = self.as_caller(caller, scope).await?;
-        let gone = queries::delete_objects(&tx, bucket, &[key.as_str().to_owned()]).await?;
+        let gone = queries::delete_objects(&tx, bucket, &[name.to_owned()]).await?;
         if gone.is_empty() {
-            let seen = queries::find_object(&tx, bucket, key.as_str()).await?;
+            let seen = queries::find_object(&tx, bucket, name).await?;
             tx.rollback().await?;
             return Err(match seen {
                 Some(_) => StorageError::AccessDenied("Access denied".to_owned()),

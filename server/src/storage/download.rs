@@ -15,7 +15,7 @@ use super::key::{self, ObjectKey};
 use super::queries::{self, Bucket, Object};
 use super::signed::Scope as UrlScope;
 use super::upload::token_in_query;
-use super::{Scope, Storage, bucket_and_key, header_text};
+use super::{Scope, Storage, bucket_and_key, header_text, valid_bucket_and_key};
 use crate::db::{Client, Statement};
 use crate::http::client::client_address;
 
@@ -170,7 +170,7 @@ impl Storage {
 
     /// An object in a public bucket.
     pub async fn find_public(&self, request: &HttpRequest, literal: &str) -> Result<Found, StorageError> {
-        let (bucket, key) = bucket_and_key(request, literal)?;
+        let (bucket, key) = valid_bucket_and_key(request, literal)?;
         let object = self.find_in_public(&bucket, &key).await?.ok_or(StorageError::NoSuchKey)?;
         Ok(Found { bucket, key, object, audience: Audience::Everyone })
     }
@@ -200,7 +200,7 @@ impl Storage {
         request: &HttpRequest,
         literal: &str,
     ) -> Result<(Found, Option<String>), StorageError> {
-        let (bucket, key) = bucket_and_key(request, literal)?;
+        let (bucket, key) = valid_bucket_and_key(request, literal)?;
         let token = token_in_query(request)?;
         let claims = self.signer.verify(&token, UrlScope::Download, &format!("{bucket}/{}", key.as_str()))?;
         let ask = async |client: &Client, [read]: [Statement; 1]| {
@@ -215,12 +215,12 @@ impl Storage {
     fn tell(&self, request: &HttpRequest, found: &Found) -> HttpResponse {
         let object = &found.object;
         let known = |name: &str| object.metadata.get(name).cloned().unwrap_or(Value::Null);
+        let mut response = self.headers(request, found);
+        response.insert_header((header::CONTENT_TYPE, "application/json"));
         if *request.method() == Method::HEAD {
-            let mut response = self.headers(request, found);
-            response.insert_header((header::CONTENT_TYPE, "application/json"));
             return no_body(response, object.size());
         }
-        HttpResponse::Ok().json(json!({
+        response.json(json!({
             "id": object.id,
             "name": object.name,
             "version": object.version,
@@ -246,36 +246,42 @@ impl Storage {
             .insert_header((header::ACCEPT_RANGES, "bytes"))
             .insert_header((header::CONTENT_TYPE, served_type(object.text("mimetype"))))
             .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-            .insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
             // A signed link holds its token.
             .insert_header((header::REFERRER_POLICY, "no-referrer"))
             .insert_header(("X-Robots-Tag", robots.unwrap_or(HeaderValue::from_static("none"))))
             .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
-        if let Ok(value) = HeaderValue::from_str(etag) {
+        if let Some(policy) = security_policy(object.text("mimetype")) {
+            response.insert_header((header::CONTENT_SECURITY_POLICY, policy));
+        }
+        if let Some(value) = HeaderValue::from_str(etag).ok().filter(|value| !value.is_empty()) {
             response.insert_header((header::ETAG, value));
         }
         // Stored values are not always valid in a header.
-        let fit = |text: String| HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("no-cache"));
-        let mut cache = object.text("cacheControl").to_owned();
+        let stored = match object.text("cacheControl") {
+            text if HeaderValue::from_str(text).is_ok() => text,
+            _ => "no-cache",
+        };
+        let private = if found.audience == Audience::Caller { "private" } else { "" };
+        let mut cache: Vec<String> =
+            [private, stored].into_iter().filter(|text| !text.is_empty()).map(str::to_owned).collect();
         if let Some(tag) = header_text(request, "if-none-match") {
             let is_head = *request.method() == Method::HEAD;
             if self.config.shared_max_age > 0 && (!is_head || tag == etag) {
-                cache.push_str(&format!(", s-maxage={}", self.config.shared_max_age));
+                cache.push(format!("s-maxage={}", self.config.shared_max_age));
             }
             if tag != etag {
-                cache.push_str(if is_head { ", must-revalidate" } else { ", stale-while-revalidate=30" });
+                cache.push(if is_head { "must-revalidate" } else { "stale-while-revalidate=30" }.to_owned());
             }
         }
-        match found.audience {
-            Audience::Everyone => response.insert_header((header::CACHE_CONTROL, fit(cache))),
-            Audience::Caller => response
-                .insert_header((header::CACHE_CONTROL, fit(format!("private, {cache}"))))
-                .insert_header((header::VARY, "Authorization")),
-            Audience::Link(until) => response.insert_header((
-                header::EXPIRES,
-                http_date(chrono::DateTime::from_timestamp(until, 0).unwrap_or_default()),
-            )),
-        };
+        if let Audience::Link(until) = found.audience {
+            let until = chrono::DateTime::from_timestamp(until, 0).unwrap_or_default();
+            response.insert_header((header::EXPIRES, http_date(until)));
+        } else if !cache.is_empty() {
+            response.insert_header((header::CACHE_CONTROL, cache.join(", ")));
+        }
+        if found.audience == Audience::Caller {
+            response.insert_header((header::VARY, "Authorization"));
+        }
         if let Some(disposition) = disposition(request) {
             response.insert_header((header::CONTENT_DISPOSITION, disposition));
         }
@@ -352,6 +358,19 @@ pub fn served_type(stored: &str) -> String {
     stored.to_owned()
 }
 
+/// The `Content-Security-Policy` of a file of this type: it must not run on this origin when a browser opens it.
+///
+/// None for types that run nothing. Chrome's and Safari's viewers of PDF and of media do not work with a sandbox.
+pub fn security_policy(stored: &str) -> Option<&'static str> {
+    let kind = stored.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_media = ["image/", "audio/", "video/"].iter().any(|start| kind.starts_with(start));
+    let is_inert = kind == "application/pdf" || is_media && !kind.contains("svg") && !kind.contains("xml");
+    // Of several types in one header, browsers take the last. A value that does not fit into a header is not sent, and what is no
+    // type may be guessed.
+    let is_one = stored.is_ascii() && !stored.contains([',', '"']) && HeaderValue::from_str(stored).is_ok();
+    (!is_inert || !is_one).then_some("default-src 'none'; sandbox")
+}
+
 pub fn http_date(at: chrono::DateTime<chrono::Utc>) -> String {
     at.format("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
@@ -393,12 +412,14 @@ pub fn date_in(request: &HttpRequest, name: &str) -> Option<i64> {
 
 /// The first and last byte of a single range; `None` if it cannot be satisfied.
 pub fn parse_range(text: &str, size: u64) -> Option<(u64, u64)> {
-    let (first, last) = text.trim().strip_prefix("bytes=")?.split_once('-')?;
-    let range = match (first.trim(), last.trim()) {
+    // Rust also parses "+5".
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    let range = match (first, last) {
         ("", "") => return None,
-        ("", suffix) => (size.saturating_sub(suffix.parse().ok()?), size.checked_sub(1)?),
-        (first, "") => (first.parse().ok()?, size.checked_sub(1)?),
-        (first, last) => (first.parse().ok()?, last.parse::<u64>().ok()?.min(size.checked_sub(1)?)),
+        ("", suffix) => (size.saturating_sub(number(suffix)?), size.checked_sub(1)?),
+        (first, "") => (number(first)?, size.checked_sub(1)?),
+        (first, last) => (number(first)?, number(last)?.min(size.checked_sub(1)?)),
     };
     (range.0 <= range.1 && range.0 < size).then_some(range)
 }
@@ -417,6 +438,10 @@ mod tests {
             ("bytes=10-", None),
             ("bytes=4-2", None),
             ("bytes=a-b", None),
+            ("bytes=+0-4", None),
+            ("bytes=-+3", None),
+            ("bytes= 0-4", None),
+            ("bytes=-0", None),
             ("bytes=0-1,3-4", None),
             ("items=0-1", None),
         ];
@@ -433,6 +458,28 @@ mod tests {
         assert_eq!(disposition(&request("download=my_file%20(1).svg")).as_deref(), Some(named));
         assert_eq!(disposition(&request("download=")).as_deref(), Some("attachment;"));
         assert_eq!(disposition(&request("cacheNonce=1")), None);
+    }
+
+    #[test]
+    fn only_types_that_run_nothing_are_without_a_sandbox() {
+        for inert in ["application/pdf", "image/png", "Image/JPEG; q=1", "video/mp4", "audio/mpeg"] {
+            assert_eq!(security_policy(inert), None, "{inert}");
+        }
+        for active in [
+            "",
+            "text/plain",
+            "image/svg+xml",
+            "application/xml",
+            "image/png, application/xhtml+xml",
+            "image/png; a=b, image/svg+xml",
+            "application/pdf; a=\"",
+            "image/x+xml",
+            "image/png\n",
+            "image/png\u{e4}",
+            "image/pngä",
+        ] {
+            assert!(security_policy(active).is_some(), "{active}");
+        }
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub enum StorageError {
     AlreadyExists,
     #[error("The resource already exists")]
     BucketAlreadyExists,
+    #[error("The resource already exists")]
+    ResourceAlreadyExists,
     #[error("The bucket you tried to delete is not empty")]
     BucketNotEmpty,
     #[error("Unable to empty the bucket because it contains too many objects")]
@@ -77,6 +79,8 @@ pub enum StorageError {
     /// A well-formed request that makes no sense.
     #[error("{0}")]
     InvalidRequest(String),
+    #[error("The feature {0} is not enabled for this resource")]
+    FeatureNotEnabled(&'static str),
     #[error("The related resource does not exist")]
     RelatedNotFound,
     #[error("{0}")]
@@ -137,6 +141,7 @@ impl StorageError {
             Self::AccessDenied(_) | Self::RoleRefused => "AccessDenied",
             Self::AlreadyExists => "KeyAlreadyExists",
             Self::BucketAlreadyExists => "BucketAlreadyExists",
+            Self::ResourceAlreadyExists => "ResourceAlreadyExists",
             Self::BucketNotEmpty => "ResourceNotEmpty",
             Self::EntityTooLarge | Self::BodyTooLarge => "EntityTooLarge",
             Self::InvalidMimeType(_) | Self::NotJson => "InvalidMimeType",
@@ -148,6 +153,7 @@ impl StorageError {
             Self::ExpiredToken => "ExpiredToken",
             Self::InvalidParameter(_) => "InvalidParameter",
             Self::PreconditionFailed => "PreconditionFailed",
+            Self::FeatureNotEnabled(_) => "FeatureNotEnabled",
             Self::Referenced(_) => "ResourceReferenced",
             Self::Locked => "ResourceLocked",
             Self::LockTimeout => "LockTimeout",
@@ -178,7 +184,7 @@ impl StorageError {
             Self::NoSuchKey => "not_found",
             Self::NoSuchFile => "Not found",
             Self::AccessDenied(_) | Self::RoleRefused => "Unauthorized",
-            Self::AlreadyExists | Self::BucketAlreadyExists => "Duplicate",
+            Self::AlreadyExists | Self::BucketAlreadyExists | Self::ResourceAlreadyExists => "Duplicate",
             Self::EntityTooLarge => "Payload too large",
             Self::InvalidMimeType(_) | Self::NotJson => "invalid_mime_type",
             Self::InvalidBucketName => "Invalid Input",
@@ -201,6 +207,7 @@ impl StorageError {
             | Self::InvalidParameter(_)
             | Self::InvalidRequest(_)
             | Self::PreconditionFailed
+            | Self::FeatureNotEnabled(_)
             | Self::RelatedNotFound
             | Self::Referenced(_)
             | Self::Locked
@@ -229,8 +236,10 @@ impl StorageError {
             Self::AccessDenied(_) | Self::RoleRefused => 403,
             Self::AlreadyExists
             | Self::BucketAlreadyExists
+            | Self::ResourceAlreadyExists
             | Self::BucketNotEmpty
             | Self::TooManyObjects
+            | Self::FeatureNotEnabled(_)
             | Self::Referenced(_) => 409,
             Self::PreconditionFailed => 412,
             Self::EntityTooLarge | Self::BodyTooLarge => 413,
@@ -300,6 +309,7 @@ impl ResponseError for StorageError {
             | Self::AccessDenied(_)
             | Self::AlreadyExists
             | Self::BucketAlreadyExists
+            | Self::ResourceAlreadyExists
             | Self::BucketNotEmpty
             | Self::TooManyObjects
             | Self::EntityTooLarge
@@ -315,6 +325,7 @@ impl ResponseError for StorageError {
             | Self::Invalid(_)
             | Self::Unparsed(_)
             | Self::InvalidRequest(_)
+            | Self::FeatureNotEnabled(_)
             | Self::RelatedNotFound
             | Self::Referenced(_)
             | Self::Locked
@@ -349,7 +360,14 @@ impl ResponseError for StorageError {
 pub async fn unknown_route(request: HttpRequest) -> HttpResponse {
     // HEAD gets the same message as GET.
     let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    StorageError::NoSuchRoute(format!("{method}:{}", request.path())).error_response()
+    no_such_route(method, &request).error_response()
+}
+
+/// The error names the path below `/storage/v1`, which the reference's gateway takes off.
+pub fn no_such_route(method: &Method, request: &HttpRequest) -> StorageError {
+    let address = request.uri().path_and_query().map_or("", |address| address.as_str());
+    let below = address.strip_prefix("/storage/v1").filter(|rest| rest.starts_with('/')).unwrap_or(address);
+    StorageError::NoSuchRoute(format!("{method}:{below}"))
 }
 
 /// The client error that a SQLSTATE `PTnnn` names, as at `/rest/v1`.

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::error::StorageError;
 use super::header_text;
+use super::key::is_media_type;
 use super::receive::unreadable;
 use crate::http::bodies::is_no_room;
 
@@ -56,8 +57,9 @@ impl JsonBody {
             Some("text/plain") => Err(StorageError::Invalid("body must be object".to_owned())),
             Some("application/json") if self.bytes.is_empty() => Err(StorageError::Unparsed(EMPTY)),
             Some("application/json") | None => Fields::of_body(&self.bytes),
-            Some(_) if self.bytes.is_empty() => Fields::of_body(b""),
-            Some(_) => Err(StorageError::NotJson),
+            Some(kind) if !self.bytes.is_empty() && !is_media_type(kind) => Err(StorageError::NotJson),
+            // The reference reads no body of any other type.
+            Some(_) => Fields::of_body(b""),
         }
     }
 
@@ -69,6 +71,7 @@ impl JsonBody {
             Some("text/plain") => Ok(()),
             Some("application/json") | None if is_json() => Ok(()),
             Some("application/json") | None => Err(StorageError::Unparsed(NO_JSON)),
+            Some(kind) if is_media_type(kind) => Ok(()),
             Some(_) => Err(StorageError::NotJson),
         }
     }
@@ -150,10 +153,6 @@ impl Fields {
 
     pub fn has(&self, name: &str) -> bool {
         self.fields.contains_key(name)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
     }
 
     pub fn refuse(&self, name: &str, must: &str) -> StorageError {
@@ -252,19 +251,23 @@ impl Fields {
         if value.is_null() || value.as_str() == Some("") {
             return Ok(Given::Null);
         }
-        if let Some(bytes) = as_integer(value) {
-            if bytes < 0 {
-                return Err(self.refuse(name, "must be >= 0"));
-            }
-            return Ok(Given::Value(Size(bytes.unsigned_abs())));
-        }
-        let size = value.as_str().and_then(Size::parse);
+        // Of two alternatives, a list with one number is neither.
+        let listed = self.find(name).is_some_and(Value::is_array);
+        let bytes = as_integer(value).filter(|_| !listed).and_then(|bytes| u64::try_from(bytes).ok()).map(Size);
+        let size = bytes.or_else(|| value.as_str().and_then(Size::parse));
         size.map(Given::Value).ok_or_else(|| {
+            let pattern = "must match pattern \"^[0-9]+(?:\\.[0-9]+)?(?:[gG][bB]|[mM][bB]|[kK][bB]|[bB])$\"";
+            let finite = "must pass \"finite\" keyword validation";
+            // Both alternatives of the schema say what they lack.
+            let faults = match value {
+                _ if as_integer(value).is_some() && !listed => vec!["must be >= 0", pattern],
+                Value::Number(_) => vec!["must be integer", pattern],
+                Value::Array(_) | Value::Object(_) => vec!["must be integer", finite, "must be string"],
+                _ => vec!["must be integer", finite, pattern],
+            };
             let at = format!("{}/{name}", self.at);
-            StorageError::Invalid(format!(
-                "{at} must be integer, {at} must match pattern \
-                 \"^[0-9]+(?:\\.[0-9]+)?(?:[gG][bB]|[mM][bB]|[kK][bB]|[bB])$\", {at} must match a schema in anyOf"
-            ))
+            let faults = faults.into_iter().chain(["must match a schema in anyOf"]);
+            StorageError::Invalid(faults.map(|fault| format!("{at} {fault}")).collect::<Vec<_>>().join(", "))
         })
     }
 
@@ -383,6 +386,7 @@ mod tests {
         assert_eq!(fields.size("blank").expect("size"), Given::Null);
         assert_eq!(fields.size("number").expect("size"), Given::Value(Size(60)));
         assert_eq!(fields.string("absent").expect("text"), None);
+        assert!(said(fields.size("alone")).starts_with("body/alone must be integer, body/alone must match pattern"));
     }
 
     #[test]

@@ -38,6 +38,14 @@ pub fn is_new_bucket_name(text: &str) -> bool {
     is_bucket_name(text) && text.trim() == text && !text.ends_with("--table-s3")
 }
 
+/// Whether this is a `Content-Type`: `type/subtype`, then perhaps parameters.
+pub fn is_media_type(text: &str) -> bool {
+    let token = |c: char| c.is_ascii_alphanumeric() || "_!#$%&'*+.^`|~-".contains(c);
+    let kind = text.split(';').next().unwrap_or_default().trim_end();
+    kind.split_once('/')
+        .is_some_and(|(kind, sub)| [kind, sub].iter().all(|part| !part.is_empty() && part.chars().all(token)))
+}
+
 /// Whether a bucket's list of media types may contain this: `type/subtype`, optionally with a charset, or a pattern that ends in
 /// a star.
 pub fn is_listed_type(text: &str) -> bool {
@@ -150,6 +158,16 @@ mod tests {
         }
         for bad in ["", "a/b", "ä", " a", "a ", "..", "x--table-s3", &"b".repeat(101)] {
             assert!(!is_new_bucket_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_content_type_has_a_type_and_a_subtype() {
+        for good in ["image/png", "text/plain; charset=utf-8", "text/plain;", "application/vnd.a+b ; c", "*/*"] {
+            assert!(is_media_type(good), "{good}");
+        }
+        for bad in ["", "png", "image/", "/png", "image/\tpng", "image/png x", "image//png", ";a/b"] {
+            assert!(!is_media_type(bad), "{bad}");
         }
     }
 

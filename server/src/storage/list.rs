@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::error::StorageError;
 use super::fields::JsonBody;
 use super::queries::{self, Listing, PageAsked};
-use super::{Scope, Storage, bucket_in};
+use super::{Scope, Storage, valid_bucket_in};
 use crate::jwt::caller::Caller;
 
 const MAX_LIMIT: i64 = 1500;
@@ -22,7 +22,7 @@ pub async fn list(
     body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket = bucket_in(&request, "/object/list/")?;
+    let bucket = valid_bucket_in(&request, "/object/list/")?;
     let asked = body.fields()?;
     asked.require(&["prefix"])?;
     let prefix = asked.string("prefix")?.unwrap_or_default();
@@ -62,7 +62,7 @@ pub async fn list_v2(
     body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_token(&request)?;
-    let bucket = bucket_in(&request, "/object/list-v2/")?;
+    let bucket = valid_bucket_in(&request, "/object/list-v2/")?;
     let fields = body.fields()?;
     let prefix = fields.string("prefix")?.unwrap_or_default();
     let limit = fields.integer("limit", 1)?.unwrap_or(i64::from(MAX_PAGE));

@@ -35,6 +35,7 @@ pub mod sweep;
 mod upload;
 
 use actix_web::HttpRequest;
+use actix_web::http::header::AUTHORIZATION;
 
 use crate::config::Secret;
 use crate::db::{Client, DbError, Pool, Statement, Transaction};
@@ -119,9 +120,15 @@ impl Storage {
 
     /// The caller of a route that requires a token.
     fn require_caller(&self, request: &HttpRequest) -> Result<Caller, StorageError> {
-        let caller = self.tokens.caller(request.headers()).map_err(|error| match error {
-            BearerError::Missing => StorageError::Invalid(error::NO_AUTHORIZATION.to_owned()),
-            BearerError::Invalid => StorageError::AccessDenied(error::NOT_A_TOKEN.to_owned()),
+        let headers = request.headers();
+        let caller = self.tokens.caller(headers).map_err(|error| match error {
+            BearerError::Missing if !headers.contains_key(AUTHORIZATION) => {
+                StorageError::Invalid(error::NO_AUTHORIZATION.to_owned())
+            }
+            BearerError::Missing => StorageError::AccessDenied(error::NOT_A_TOKEN.to_owned()),
+            BearerError::Invalid => {
+                StorageError::AccessDenied(fault_of(token_of(headers).unwrap_or_default()).to_owned())
+            }
             BearerError::Expired => StorageError::AccessDenied("\"exp\" claim timestamp check failed".to_owned()),
         })?;
         span::acts_as(caller.role.as_str().into());
@@ -276,6 +283,11 @@ impl Scope {
     }
 }
 
+/// What the reference's verifier says of a token that is not valid.
+fn fault_of(token: &str) -> &'static str {
+    if token.split('.').count() == 3 { "signature verification failed" } else { error::NOT_A_TOKEN }
+}
+
 /// A header's text.
 fn header_text<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
     request.headers().get(name)?.to_str().ok()
@@ -285,7 +297,7 @@ fn header_text<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
 fn tail<'a>(request: &'a HttpRequest, literal: &str) -> Result<&'a str, StorageError> {
     let path = request.uri().path();
     let found = path.find(literal).map(|at| &path[at + literal.len()..]);
-    found.ok_or_else(|| StorageError::NoSuchRoute(format!("{}:{}", request.method(), request.path())))
+    found.ok_or_else(|| error::no_such_route(request.method(), request))
 }
 
 /// Decodes one or more path segments.
@@ -302,9 +314,26 @@ fn bucket_in(request: &HttpRequest, literal: &str) -> Result<String, StorageErro
     if name.contains('\0') { Err(StorageError::NoSuchBucket) } else { Ok(name) }
 }
 
+/// The same for routes that tell an impossible name from a missing bucket.
+fn valid_bucket_in(request: &HttpRequest, literal: &str) -> Result<String, StorageError> {
+    valid_bucket(bucket_in(request, literal)?)
+}
+
+fn valid_bucket(name: String) -> Result<String, StorageError> {
+    if key::is_bucket_name(&name) { Ok(name) } else { Err(StorageError::InvalidBucketName) }
+}
+
+/// What follows the bucket in a path, decoded. Not every key of a row could be written today.
+fn name_in(request: &HttpRequest, literal: &str) -> Result<String, StorageError> {
+    decoded(tail(request, literal)?.split_once('/').map_or("", |(_, key)| key))
+}
+
 /// The decoded bucket and key at the end of a path.
 fn bucket_and_key(request: &HttpRequest, literal: &str) -> Result<(String, ObjectKey), StorageError> {
-    let bucket = bucket_in(request, literal)?;
-    let raw = tail(request, literal)?.split_once('/').map_or("", |(_, key)| key);
-    Ok((bucket, ObjectKey::parse(&decoded(raw)?)?))
+    Ok((bucket_in(request, literal)?, ObjectKey::parse(&name_in(request, literal)?)?))
+}
+
+/// The same for routes that tell an impossible name from a missing bucket.
+fn valid_bucket_and_key(request: &HttpRequest, literal: &str) -> Result<(String, ObjectKey), StorageError> {
+    Ok((valid_bucket_in(request, literal)?, ObjectKey::parse(&name_in(request, literal)?)?))
 }

@@ -23,6 +23,7 @@ pub struct Object {
     pub name: String,
     pub version: Option<String>,
     pub metadata: Value,
+    /// Null if nobody has set any.
     pub user_metadata: Value,
     pub created_at: chrono::DateTime<chrono::Utc>,
     pub updated_at: chrono::DateTime<chrono::Utc>,
@@ -66,7 +67,7 @@ impl NewObject<'_> {
 }
 
 const OBJECT_COLUMNS: &str = "id, name, version, coalesce(metadata, '{}') as metadata, \
-     coalesce(user_metadata, '{}') as user_metadata, created_at, updated_at";
+     user_metadata, created_at, updated_at";
 
 fn object(row: &Row) -> Result<Object, StorageError> {
     Ok(Object {
@@ -74,7 +75,7 @@ fn object(row: &Row) -> Result<Object, StorageError> {
         name: row.try_get("name")?,
         version: row.try_get("version")?,
         metadata: row.try_get("metadata")?,
-        user_metadata: row.try_get("user_metadata")?,
+        user_metadata: row.try_get::<_, Option<Value>>("user_metadata")?.unwrap_or_default(),
         created_at: row.try_get::<_, Option<_>>("created_at")?.unwrap_or_default(),
         updated_at: row.try_get::<_, Option<_>>("updated_at")?.unwrap_or_default(),
     })
@@ -115,7 +116,7 @@ fn about_role(error: tokio_postgres::Error) -> StorageError {
 }
 
 pub const FIND_OBJECT: &str = "select id, name, version, coalesce(metadata, '{}') as metadata, \
-     coalesce(user_metadata, '{}') as user_metadata, created_at, updated_at \
+     user_metadata, created_at, updated_at \
      from storage.objects where bucket_id = $1 and name = $2";
 
 pub async fn find_object(tx: &Transaction, bucket: &str, name: &str) -> Result<Option<Object>, StorageError> {
@@ -217,12 +218,17 @@ macro_rules! insert {
     };
 }
 
+// As in the reference, what a writer does not give stays as it is: the owner if a server with the service key overwrites a user's
+// object, the user metadata if a copy brings none.
 macro_rules! upsert {
     ($further:literal) => {
         concat!(
             insert!(
-                " on conflict (name, bucket_id) do update set owner = excluded.owner, owner_id = excluded.owner_id, \
-                 version = excluded.version, metadata = excluded.metadata, user_metadata = excluded.user_metadata \
+                " on conflict (name, bucket_id) do update set \
+                 owner = case when excluded.owner_id is null then objects.owner else excluded.owner end, \
+                 owner_id = coalesce(excluded.owner_id, objects.owner_id), version = excluded.version, \
+                 metadata = excluded.metadata, \
+                 user_metadata = coalesce(excluded.user_metadata, objects.user_metadata) \
                  returning "
             ),
             $further
@@ -233,30 +239,30 @@ macro_rules! upsert {
 pub const TRY_INSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, insert!("")];
 pub const TRY_UPSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, upsert!("id")];
 
-/// The bucket's restrictions, and whether the caller may write this row. The transaction begins as service_role, which reads the
-/// bucket; then `role` inserts. It must be rolled back in any case.
+/// The bucket's restrictions if it exists, and whether the caller may write this row. The transaction begins as service_role, which
+/// reads the bucket; then `role` inserts. It must be rolled back in any case.
 pub async fn try_insert(
     client: &Client,
     [find, switch, insert]: [Statement; 3],
     role: &str,
     new: &NewObject<'_>,
-) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
+) -> Result<(Option<Bucket>, Result<(), StorageError>), StorageError> {
     let owner = new.owner_uuid();
     let (of_bucket, of_role): ([Param<'_>; 1], [Param<'_>; 1]) = ([&new.bucket], [&role]);
     let of_row = new.values(&owner);
     let (found, switched, inserted) =
         join!(client.query_opt(&find, &of_bucket), client.query(&switch, &of_role), client.query(&insert, &of_row),);
-    let found = found?.as_ref().map(bucket).transpose()?.ok_or(StorageError::NoSuchBucket)?;
+    let found = found?.as_ref().map(bucket).transpose()?;
     let permitted = switched.map_err(about_role).and_then(|_| Ok(inserted.map(drop)?));
     Ok((found, permitted))
 }
 
 pub const WRITE_NEW: &str = insert!(
-    " returning id, name, version, coalesce(metadata, '{}') as metadata, coalesce(user_metadata, '{}') as user_metadata, \
+    " returning id, name, version, coalesce(metadata, '{}') as metadata, user_metadata, \
      created_at, updated_at, to_jsonb(objects) as whole"
 );
 pub const WRITE: &str = upsert!(
-    "id, name, version, coalesce(metadata, '{}') as metadata, coalesce(user_metadata, '{}') as user_metadata, \
+    "id, name, version, coalesce(metadata, '{}') as metadata, user_metadata, \
      created_at, updated_at, to_jsonb(objects) as whole"
 );
 

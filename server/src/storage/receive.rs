@@ -6,9 +6,10 @@ use std::pin::Pin;
 
 use actix_multipart::{Field, Multipart};
 use actix_web::HttpRequest;
+use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::{self, Bytes};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ use super::{Storage, header_text};
 use crate::http::bodies;
 use crate::http::client::client_address;
 
-/// Maximum number of form fields besides the file, and maximum bytes of each.
+/// How many form fields besides the file are read, and maximum bytes of each.
 const MAX_FIELDS: usize = 10;
 const MAX_FIELD_BYTES: usize = 1024 * 1024;
 
@@ -46,7 +47,11 @@ impl Incoming {
         if let Some(text) = &robots {
             key::check_robots_tag(text)?;
         }
-        let mime = header_text(request, "content-type").unwrap_or("application/octet-stream").to_owned();
+        let mime = header_text(request, "content-type").filter(|text| !text.is_empty());
+        if mime.is_some_and(|text| !key::is_media_type(text)) {
+            return Err(StorageError::NotJson);
+        }
+        let mime = mime.unwrap_or("application/octet-stream").to_owned();
         let declared_length = header_text(request, "content-length").and_then(|v| v.parse().ok());
         if mime.to_ascii_lowercase().starts_with("multipart/form-data") {
             let form = Multipart::new(request.headers(), body);
@@ -54,7 +59,10 @@ impl Incoming {
         }
         Ok(Self {
             mime,
-            cache_control: header_text(request, "cache-control").unwrap_or("no-cache").to_owned(),
+            cache_control: header_text(request, "cache-control")
+                .filter(|text| !text.is_empty())
+                .unwrap_or("no-cache")
+                .to_owned(),
             user_metadata: header_text(request, "x-metadata").and_then(metadata_in_header),
             robots,
             declared_length,
@@ -71,13 +79,18 @@ impl Incoming {
         let mut cache_control = "no-cache".to_owned();
         let mut user_metadata = None;
         let mut declared_type = None;
-        for _ in 0..=MAX_FIELDS {
-            let Some(field) = form.try_next().await.map_err(unreadable)? else { break };
+        let mut fields = 0;
+        while let Some(field) = form.try_next().await.map_err(unreadable)? {
             let disposition = field.content_disposition().cloned();
             let name = disposition.as_ref().and_then(|d| d.get_name()).unwrap_or("").to_owned();
-            let is_file = disposition.as_ref().is_some_and(|d| d.get_filename().is_some()) || name.is_empty();
+            // As the reference's parser understands and shows types: without parameters.
+            let own_type = field.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            let own_type = own_type.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+            let is_file = disposition.as_ref().is_some_and(|d| d.get_filename().is_some())
+                || name.is_empty()
+                || own_type.as_deref() == Some("application/octet-stream");
             if is_file {
-                let own_type = field.content_type().map_or("application/octet-stream".to_owned(), ToString::to_string);
+                let own_type = own_type.unwrap_or_else(|| "text/plain".to_owned());
                 // The form is kept with its field, which reads from it.
                 let body = futures_util::stream::try_unfold((field, form), |(mut field, form)| async move {
                     let chunk = field.try_next().await.map_err(unreadable)?;
@@ -92,6 +105,10 @@ impl Incoming {
                     length: None,
                     body: Box::pin(body),
                 });
+            }
+            fields += 1;
+            if fields > MAX_FIELDS {
+                continue;
             }
             let text = field_text(field, MAX_FIELD_BYTES).await?;
             match name.as_str() {
@@ -223,9 +240,18 @@ pub fn check_mime(mime: &str, bucket: &Bucket) -> Result<(), StorageError> {
     }
 }
 
+/// Base64 as JavaScript decodes it: of either alphabet, with or without padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
 /// User metadata in a header: base64 of JSON. Anything else is ignored.
 pub fn metadata_in_header(text: &str) -> Option<Value> {
-    serde_json::from_slice(&STANDARD.decode(text).ok()?).ok()
+    let text = text.replace('-', "+").replace('_', "/");
+    serde_json::from_slice(&LENIENT.decode(text.trim()).ok()?).ok()
 }
 
 /// A form field that is not a file, at most `most` bytes long.

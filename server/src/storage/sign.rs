@@ -11,7 +11,7 @@ use super::queries;
 use super::receive::metadata_in_header;
 use super::signed::SignedUrl;
 use super::upload::{Trial, wants_upsert};
-use super::{Scope, Storage, bucket_and_key, bucket_in, header_text};
+use super::{Scope, Storage, header_text, valid_bucket_and_key, valid_bucket_in};
 use crate::db::{Client, Statement};
 
 /// Maximum number of paths per call.
@@ -33,6 +33,11 @@ fn download_token(
     storage.signer.sign(&claims)
 }
 
+/// Relative to the storage base, not encoded but for `?`, which would end the path.
+fn address(route: &str, path: &str, token: &str) -> String {
+    format!("{route}/{}?token={token}", path.replace('?', "%3F"))
+}
+
 /// `POST /object/sign/{bucket}/{key}`: `{signedURL}`, relative to the storage base; with `transform`, of a transformed image.
 pub async fn sign_download(
     storage: web::Data<Storage>,
@@ -40,7 +45,7 @@ pub async fn sign_download(
     body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let (bucket, key) = bucket_and_key(&request, "/object/sign/")?;
+    let (bucket, key) = valid_bucket_and_key(&request, "/object/sign/")?;
     let fields = body.fields()?;
     let seconds = expires_in(&fields)?;
     let transformations = storage.transformations(&fields)?;
@@ -53,7 +58,7 @@ pub async fn sign_download(
     let scope = Scope::of(&request, "storage.object.sign");
     let found = storage.look_as_caller(&caller, &scope, [queries::FIND_OBJECT], ask).await?;
     found.ok_or(StorageError::NoSuchKey)?;
-    Ok(HttpResponse::Ok().json(json!({ "signedURL": format!("{route}/{path}?token={token}") })))
+    Ok(HttpResponse::Ok().json(json!({ "signedURL": address(route, &path, &token) })))
 }
 
 /// `POST /object/sign/{bucket}`: several at once. A missing object gets an error text instead of a URL.
@@ -63,7 +68,7 @@ pub async fn sign_downloads(
     body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket = bucket_in(&request, "/object/sign/")?;
+    let bucket = valid_bucket_in(&request, "/object/sign/")?;
     let fields = body.fields()?;
     fields.require(&["expiresIn", "paths"])?;
     let seconds = expires_in(&fields)?;
@@ -78,7 +83,7 @@ pub async fn sign_downloads(
         answers.push(if visible.contains(name) {
             let path = format!("{bucket}/{name}");
             let token = download_token(&storage, &path, seconds, None)?;
-            json!({ "error": null, "path": name, "signedURL": format!("/object/sign/{path}?token={token}") })
+            json!({ "error": null, "path": name, "signedURL": address("/object/sign", &path, &token) })
         } else {
             json!({
                 "error": "Either the object does not exist or you do not have access to it",
@@ -93,7 +98,7 @@ pub async fn sign_downloads(
 /// `POST /object/upload/sign/{bucket}/{key}`: `{url, token}` for one upload that the caller may make.
 pub async fn sign_upload(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let (bucket, key) = bucket_and_key(&request, "/object/upload/sign/")?;
+    let (bucket, key) = valid_bucket_and_key(&request, "/object/upload/sign/")?;
     let upsert = wants_upsert(&request);
     let user_metadata = header_text(&request, "x-metadata").and_then(metadata_in_header);
     let length = header_text(&request, "content-length").and_then(|v| v.parse::<u64>().ok());
@@ -104,10 +109,11 @@ pub async fn sign_upload(storage: web::Data<Storage>, request: HttpRequest) -> R
         user_metadata: user_metadata.as_ref(),
         upsert,
     };
-    let (_, permitted) = trial.run(&storage, &caller, &Scope::of(&request, "storage.object.sign_upload_url")).await?;
+    let (_, permitted) =
+        trial.attempt(&storage, &caller, &Scope::of(&request, "storage.object.sign_upload_url")).await?;
     permitted?;
     let path = format!("{bucket}/{}", key.as_str());
     let claims = SignedUrl::upload(&path, storage.config.upload_url_life, caller.subject(), upsert);
     let token = storage.signer.sign(&claims)?;
-    Ok(HttpResponse::Ok().json(json!({ "url": format!("/object/upload/sign/{path}?token={token}"), "token": token })))
+    Ok(HttpResponse::Ok().json(json!({ "url": address("/object/upload/sign", &path, &token), "token": token })))
 }

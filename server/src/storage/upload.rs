@@ -14,7 +14,7 @@ use super::key::ObjectKey;
 use super::queries::{self, Bucket, NewObject, Object};
 use super::receive::Incoming;
 use super::signed::Scope as UrlScope;
-use super::{Scope, Storage, bucket_and_key, header_text};
+use super::{Scope, Storage, header_text, valid_bucket_and_key};
 use crate::db::{Client, DbError, Statement};
 use crate::jwt::caller::Caller;
 
@@ -49,7 +49,7 @@ async fn upload(
     operation: &str,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(request)?;
-    let (bucket, key) = bucket_and_key(request, "/object/")?;
+    let (bucket, key) = valid_bucket_and_key(request, "/object/")?;
     let incoming = Incoming::of_request(request, body).await?;
     let trial = Trial {
         bucket: &bucket,
@@ -73,7 +73,7 @@ pub async fn upload_signed(
     request: HttpRequest,
     body: web::Payload,
 ) -> Result<HttpResponse, StorageError> {
-    let (bucket, key) = bucket_and_key(&request, "/object/upload/sign/")?;
+    let (bucket, key) = valid_bucket_and_key(&request, "/object/upload/sign/")?;
     let path = format!("{bucket}/{}", key.as_str());
     let claims = storage.signer.verify(&token_in_query(&request)?, UrlScope::Upload, &path)?;
     let incoming = Incoming::of_request(&request, body).await?;
@@ -130,6 +130,17 @@ impl Trial<'_> {
         caller: &Caller,
         scope: &Scope,
     ) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
+        let (rules, permitted) = self.attempt(storage, caller, scope).await?;
+        Ok((rules.ok_or(StorageError::NoSuchBucket)?, permitted))
+    }
+
+    /// The same for requests that must not tell strangers which buckets exist.
+    pub async fn attempt(
+        &self,
+        storage: &Storage,
+        caller: &Caller,
+        scope: &Scope,
+    ) -> Result<(Option<Bucket>, Result<(), StorageError>), StorageError> {
         let owner = caller.subject();
         let row = NewObject {
             bucket: self.bucket,
@@ -167,7 +178,7 @@ async fn store(
         owner,
         version,
         metadata: described.metadata(&file.etag(), file.size),
-        user_metadata: described.user_metadata,
+        user_metadata: Some(described.user_metadata),
         upsert,
         completes: None,
     };
@@ -182,7 +193,7 @@ pub struct NewRow {
     pub owner: Option<String>,
     pub version: Uuid,
     pub metadata: Value,
-    pub user_metadata: Value,
+    pub user_metadata: Option<Value>,
     pub upsert: bool,
     pub completes: Option<Completed>,
 }
@@ -244,7 +255,7 @@ impl Storage {
             owner: new_row.owner.as_deref(),
             version: &version,
             metadata: &new_row.metadata,
-            user_metadata: Some(&new_row.user_metadata),
+            user_metadata: new_row.user_metadata.as_ref(),
         };
         let Some(completed) = &new_row.completes else {
             return self.write_at_once(file, new_row, &row).await;

@@ -12,6 +12,7 @@ mod rest;
 mod storage;
 mod storage_alone;
 mod storage_attacks;
+mod storage_details;
 mod storage_images;
 mod storage_moves;
 mod storage_resumable;

@@ -366,7 +366,7 @@ async fn unstorable_characters_are_client_errors() {
         .await
         .expect("an object");
     let read = alice.actor.get(&path).await;
-    assert_eq!((read.status, read.header("cache-control")), (200, "no-cache"));
+    assert_eq!((read.status, read.header("cache-control")), (200, "private, no-cache"));
     let listed = alice.actor.post("/storage/v1/object/list/private", json!({ "prefix": "a\u{0}b" })).await;
     assert_eq!((listed.status, &listed.body["statusCode"]), (400, &json!("400")), "{}", listed.body);
 }

@@ -105,6 +105,11 @@ async fn an_upload_continues_on_another_server() {
     // The answer to the last bytes may have been lost.
     let again = answered(tus(alice.actor.request(Method::HEAD, &path))).await;
     assert_eq!((again.status().as_u16(), header(&again, "upload-offset")), (200, "11"));
+    let unnamed = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "0").header("x-upsert", "true");
+    let pairs = metadata(&key, "text/plain").replace(&format!(",metadata {}", STANDARD.encode("{\"a\":1}")), "");
+    assert_eq!(send(unnamed.header("upload-metadata", pairs)).await.status, 201);
+    let info = alice.actor.get(&object.replace("/object/", "/object/info/")).await.body;
+    assert_eq!((&info["size"], &info["metadata"]), (&json!(0), &json!({ "a": 1 })), "what is not sent stays");
     let ended = send(tus(alice.actor.request(Method::DELETE, &path))).await;
     assert_eq!((ended.status, &ended.body), (400, &json!("Cannot terminate an already completed upload")));
     let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "1");
@@ -129,7 +134,24 @@ async fn invalid_uploads_get_text_errors_with_true_statuses() {
     let policy = "new row violates row-level security policy".to_owned();
     assert_eq!(said(begin("1", &format!("{}/x", bob.id), "text/plain").await), (403, policy.clone()));
     let without_version = alice.actor.request(Method::POST, BASE).header("upload-length", "1");
-    assert_eq!(said(send(without_version).await).0, 412);
+    let refused = send(without_version).await;
+    assert_eq!((refused.status, refused.header("tus-version")), (412, "1.0.0"));
+    for (name, value) in [
+        ("upload-length", "1e3"),
+        ("upload-length", "-1"),
+        ("upload-defer-length", "2"),
+        ("upload-metadata", "a !"),
+        ("upload-concat", "some"),
+    ] {
+        let request = tus(alice.actor.request(Method::POST, BASE)).header(name, value);
+        assert_eq!(said(send(request).await), (400, format!("Invalid {name}\n")), "{value}");
+    }
+    let both = tus(alice.actor.request(Method::POST, BASE)).header("upload-offset", "x").header("upload-length", "x");
+    assert_eq!(said(send(both).await), (400, "Invalid upload-length upload-offset\n".to_owned()));
+    let bucket = format!("bucketName {},objectName {}", STANDARD.encode("a/b"), STANDARD.encode("x"));
+    let begin_there = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "1");
+    let there = send(begin_there.header("upload-metadata", bucket)).await;
+    assert_eq!(said(there), (400, "Bucket name invalid".to_owned()));
     let nobody = send(tus(app.plain(Method::POST, BASE))).await;
     assert_eq!((nobody.status, &nobody.body["message"]), (400, &json!("Invalid Compact JWS")));
     let concat = tus(alice.actor.request(Method::POST, BASE)).header("upload-concat", "partial");
@@ -153,6 +175,9 @@ async fn invalid_uploads_get_text_errors_with_true_statuses() {
     let no_offset =
         tus(alice.actor.request(Method::PATCH, &path)).header("content-type", "application/offset+octet-stream");
     assert_eq!(said(send(no_offset).await), (403, "Upload-Offset header required\n".to_owned()));
+    let other_type = tus(alice.actor.request(Method::PATCH, &path)).header("upload-offset", "0");
+    let other_type = other_type.header("content-type", "text/plain").body("x");
+    assert_eq!(said(send(other_type).await), (400, "Invalid content-type\n".to_owned()));
     let long = patch(alice.actor.request(Method::PATCH, &path), 0, "x".repeat(101));
     assert_eq!(said(send(long).await), (413, "upload's size exceeded\n".to_owned()));
     let told = patch(alice.actor.request(Method::PATCH, &path), 0, "abc").header("upload-length", "5");

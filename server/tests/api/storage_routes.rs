@@ -104,8 +104,6 @@ async fn invalid_buckets_get_the_references_errors() {
     for (body, expected) in cases {
         assert_eq!(refusal(&post(&service, "bucket", body.clone()).await), expected, "{body}");
     }
-    let nothing = service.put("/storage/v1/bucket/b", json!({})).await;
-    assert_eq!(refusal(&nothing), invalid("body must NOT have fewer than 1 properties"));
     let query = service.get("/storage/v1/bucket?limit=0").await;
     assert_eq!(refusal(&query), invalid("querystring/limit must be >= 1"));
     let unsigned = send(app.plain(Method::GET, "/storage/v1/bucket")).await;
@@ -186,6 +184,7 @@ async fn copies_and_moves_work_within_and_across_buckets() {
     let info = alice.actor.get(&format!("/storage/v1/object/info/private/{}", at("moved.txt"))).await.body;
     assert_eq!(info["id"], id, "the row keeps its id");
     assert_eq!(alice.actor.get(&format!("/storage/v1/object/{upload_path}")).await.body["code"], "NoSuchKey");
+    let taken = (400, "409", "Duplicate", "ResourceAlreadyExists", "The resource already exists");
     assert_eq!(refusal(&post(&alice.actor, "object/move", ask("moved.txt", "b.txt")).await), taken);
 
     let mut across = ask("moved.txt", "there.txt");
@@ -200,7 +199,8 @@ async fn copies_and_moves_work_within_and_across_buckets() {
         assert_eq!(post(&alice.actor, &format!("object/{verb}"), across.clone()).await.body["code"], "EntityTooLarge");
     }
     across["destinationBucket"] = json!("none");
-    assert_eq!(post(&alice.actor, "object/copy", across).await.body["code"], "NoSuchBucket");
+    let nowhere = post(&alice.actor, "object/copy", across).await;
+    assert_eq!(refusal(&nowhere).3, "AccessDenied", "as for a bucket that is there");
     let invalid = post(&alice.actor, "object/move", json!({ "bucketId": "private", "sourceKey": "a" })).await;
     let missing = "body must have required property 'destinationKey'";
     assert_eq!(refusal(&invalid), (400, "400", "Error", "InvalidRequest", missing));

@@ -272,6 +272,11 @@ async fn small_routes_answer_as_the_reference_does() {
         (
             "application/x-www-form-urlencoded",
             b"name=b".to_vec(),
+            (400, "400", "Error", "InvalidRequest", "body must be object"),
+        ),
+        (
+            "form",
+            b"name=b".to_vec(),
             (400, "415", "invalid_mime_type", "InvalidMimeType", "Invalid Content-Type header"),
         ),
         ("application/json", vec![b' '; 5 << 20], (413, "413", "FastifyError", "EntityTooLarge", large)),

@@ -26,7 +26,7 @@ pub use self::options::{Options, SideLimits};
 use self::picture::{Accepted, Fault, MOST_MEMORY, Rendered, Source, SourceLimits};
 use self::rate_limiter::RateLimiter;
 use super::download::{Found, check_match, is_unchanged, no_body, send_found};
-use super::error::StorageError;
+use super::error::{StorageError, no_such_route};
 use super::fields::Fields;
 use super::per_client::PerClientLimit;
 use super::{Storage, header_text};
@@ -154,6 +154,7 @@ pub async fn public(storage: web::Data<Storage>, request: HttpRequest) -> Result
 /// `/render/image/authenticated/…`.
 pub async fn authenticated(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let options = storage.asked_of(&request)?;
+    storage.require_token(&request)?;
     let literal = "/render/image/authenticated/";
     let find = async || storage.find_own(&request, literal, true, "storage.render.image_authenticated").await;
     send_found(find().await?, find, async |found| storage.render(&request, found, &options).await).await
@@ -172,8 +173,7 @@ impl Storage {
     /// Checks that image transformation is enabled and that the client is within its rate limit.
     fn require_images(&self, request: &HttpRequest) -> Result<(), StorageError> {
         let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        let none = || StorageError::NoSuchRoute(format!("{method}:{}", request.path()));
-        self.config.images.enabled.then_some(()).ok_or_else(none)?;
+        self.config.images.enabled.then_some(()).ok_or_else(|| no_such_route(method, request))?;
         let Some(rate_limit) = self.config.images.rate_limit else { return Ok(()) };
         let most = rate_limit.saturating_mul(rate_limiter::WINDOW.as_secs());
         let client = client_address(request, &self.config.trusted_proxies);
@@ -190,7 +190,8 @@ impl Storage {
     pub fn transformations(&self, body: &Fields) -> Result<Option<String>, StorageError> {
         let Some(asked) = body.object("transform")? else { return Ok(None) };
         let text = Options::of_fields(&asked)?.text(self.config.images.sides, true);
-        Ok(Some(text).filter(|text| self.config.images.enabled && !text.is_empty()))
+        // The original format alone is the file itself.
+        Ok(Some(text).filter(|text| self.config.images.enabled && !["", "format:origin"].contains(&text.as_str())))
     }
 
     async fn render(

@@ -26,7 +26,7 @@ pub enum TusError {
     #[error("Metadata header is required")]
     NoMetadata,
     #[error("Invalid {0}\n")]
-    Header(&'static str),
+    Header(String),
     #[error("Upload-Offset header required\n")]
     NoOffset,
     #[error("Content-Type header required\n")]
@@ -90,6 +90,7 @@ impl ResponseError for TusError {
         let mut response = HttpResponse::build(self.status_code());
         match self {
             Self::Token(error) => return error.error_response(),
+            Self::Version => drop(response.insert_header(("Tus-Version", super::VERSION))),
             Self::Storage(error) => {
                 error.log();
                 if matches!(error, StorageError::Unavailable(_) | StorageError::Overloaded | StorageError::LockTimeout)

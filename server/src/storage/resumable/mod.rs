@@ -78,6 +78,7 @@ pub async fn serve(
     if header_text(&request, "tus-resumable") != Some(VERSION) {
         return Err(TusError::Version);
     }
+    protocol::check_headers(&request, &method)?;
     let signed = request.path().contains(SIGNED);
     let permission = if signed {
         let token = header_text(&request, "x-signature").filter(|token| !token.is_empty());
@@ -467,7 +468,7 @@ async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, uploa
         mime: upload.announced.mime().to_owned(),
         cache_control: upload.announced.cache_control(),
         robots: None,
-        user_metadata: upload.announced.user_metadata().unwrap_or_else(|| json!({})),
+        user_metadata: Value::Null,
     };
     let new_row = NewRow {
         operation: permitted.operation.clone(),
@@ -476,7 +477,7 @@ async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, uploa
         owner: permitted.owner.clone(),
         version: id.version,
         metadata: described.metadata(&etag(&parts), upload.offset),
-        user_metadata: described.user_metadata,
+        user_metadata: upload.announced.user_metadata(),
         upsert: permitted.upsert,
         completes: Some(Completed::Resumable(id.version)),
     };

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use actix_web::HttpRequest;
+use actix_web::http::Method;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::error::TusError;
 use super::{BASE, SIGNED, parsed};
 use crate::storage::key::ObjectKey;
-use crate::storage::{Storage, header_text};
+use crate::storage::{Storage, header_text, valid_bucket};
 
 /// Identifies an upload: `bucket/key/version`, in base64 in its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl UploadId {
         let (rest, version) = path.rsplit_once('/').ok_or(TusError::NotFound)?;
         let (bucket, key) = rest.split_once('/').ok_or(TusError::NotFound)?;
         Ok(Self {
-            bucket: bucket.to_owned(),
+            bucket: valid_bucket(bucket.to_owned()).map_err(|_| TusError::NotFound)?,
             key: ObjectKey::parse(key).map_err(|_| TusError::NotFound)?,
             version: Uuid::parse_str(version).map_err(|_| TusError::NotFound)?,
         })
@@ -64,19 +65,12 @@ impl Announced {
         let size = number_in(request, "upload-length")?;
         match (size, header_text(request, "upload-defer-length")) {
             (Some(_), None) | (None, Some("1")) => {}
-            (None, Some(_)) => return Err(TusError::Header("upload-defer-length")),
+            (None, Some(_)) => return Err(TusError::Header("upload-defer-length".to_owned())),
             (None, None) | (Some(_), Some(_)) => return Err(TusError::NoLength),
         }
         let header = header_text(request, "upload-metadata").ok_or(TusError::NoMetadata)?;
         let mut announced = Self { header: Some(header.to_owned()), size, ..Self::default() };
-        let mut seen = HashSet::new();
-        for pair in header.split(',') {
-            let (name, value) = pair.trim_matches(' ').split_once(' ').unwrap_or((pair.trim_matches(' '), ""));
-            if name.is_empty() || value.contains(' ') || !seen.insert(name) {
-                return Err(TusError::Metadata);
-            }
-            let value = STANDARD.decode(value).map_err(|_| TusError::Metadata)?;
-            let value = String::from_utf8_lossy(&value).into_owned();
+        for (name, value) in pairs_in(header).ok_or(TusError::Metadata)? {
             match name {
                 "bucketName" => announced.bucket_name = value,
                 "objectName" => announced.object_name = value,
@@ -86,9 +80,7 @@ impl Announced {
                 _ => {}
             }
         }
-        if announced.bucket_name.contains('\0') {
-            return Err(crate::storage::StorageError::NoSuchBucket.into());
-        }
+        announced.bucket_name = valid_bucket(announced.bucket_name)?;
         Ok(announced)
     }
 
@@ -111,12 +103,47 @@ impl Announced {
     }
 }
 
+/// Refuses malformed headers of the protocol, all of them in one message.
+pub fn check_headers(request: &HttpRequest, method: &Method) -> Result<(), TusError> {
+    let is_number = |text: &str| text.parse::<u64>().is_ok_and(|number| number.to_string() == text);
+    let is_valid = |name: &str, text: &str| match name {
+        // Some clients send a default type with other methods.
+        "content-type" => *method != Method::PATCH || text == super::PATCH_TYPE,
+        "tus-version" => text == super::VERSION,
+        "upload-concat" => text == "partial" || text.starts_with("final;"),
+        "upload-defer-length" => text == "1",
+        "upload-length" | "upload-offset" => is_number(text),
+        "upload-metadata" => pairs_in(text).is_some(),
+        _ => true,
+    };
+    let mut invalid: Vec<&str> = request
+        .headers()
+        .iter()
+        .filter(|(name, value)| !is_valid(name.as_str(), value.to_str().unwrap_or_default()))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    invalid.sort_unstable();
+    if invalid.is_empty() { Ok(()) } else { Err(TusError::Header(invalid.join(" "))) }
+}
+
+/// The pairs of `Upload-Metadata`, decoded; `None` if it is malformed.
+fn pairs_in(header: &str) -> Option<Vec<(&str, String)>> {
+    let mut seen = HashSet::new();
+    let pairs = header.split(',').map(|pair| {
+        let (name, value) = pair.trim_matches(' ').split_once(' ').unwrap_or((pair.trim_matches(' '), ""));
+        let is_new = !name.is_empty() && !value.contains(' ') && seen.insert(name);
+        let value = STANDARD.decode(value).ok().filter(|_| is_new)?;
+        Some((name, String::from_utf8_lossy(&value).into_owned()))
+    });
+    pairs.collect()
+}
+
 /// An integer in a header.
 pub fn number_in(request: &HttpRequest, name: &'static str) -> Result<Option<u64>, TusError> {
     let Some(text) = header_text(request, name) else { return Ok(None) };
     let well_formed = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let number = text.parse().ok().filter(|n| well_formed && *n <= 1 << 53);
-    number.map(Some).ok_or(TusError::Header(name))
+    number.map(Some).ok_or_else(|| TusError::Header(name.to_owned()))
 }
 
 /// The absolute URL of an upload, since clients may follow it from anywhere.

@@ -105,7 +105,7 @@ impl Shape {
             prefix: call.parameter("prefix").unwrap_or_default().to_owned(),
             delimiter: call.parameter("delimiter").filter(|text| !text.is_empty()).map(str::to_owned),
             limit: call.number("max-keys")?.unwrap_or(i64::from(MAX_PAGE)).min(i64::from(MAX_PAGE)),
-            by_url: call.parameter("encoding-type") == Some("url"),
+            by_url: call.wants_encoded()?,
         };
         if shape.prefix.contains('\0') { Err(StorageError::InvalidKey(shape.prefix)) } else { Ok(shape) }
     }

@@ -17,7 +17,6 @@ use super::{Call, copy_source, refused, source_conditions};
 use crate::db::{Client, Statement};
 use crate::storage::StorageError;
 use crate::storage::backend::{Place, StoredFile};
-use crate::storage::download::parse_range;
 use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Bucket};
 use crate::storage::receive::{Described, check_mime};
@@ -182,7 +181,7 @@ pub async fn copy_part(call: Call, key: ObjectKey) -> Result<HttpResponse, Stora
         let source = source.ok_or(StorageError::NoSuchKey)?;
         source_conditions(&call).check(&source)?;
         let range = match call.header("x-amz-copy-source-range") {
-            Some(text) => Some(parse_range(text, source.size()).ok_or(StorageError::InvalidRange)?),
+            Some(text) => Some(source_range(text, source.size())?),
             None => None,
         };
         let place = Place::named(&bucket, &name, source.version());
@@ -201,6 +200,15 @@ pub async fn copy_part(call: Call, key: ObjectKey) -> Result<HttpResponse, Stora
     let mut xml = Xml::new("CopyPartResult");
     xml.element("LastModified", time(Utc::now())).element("ETag", part.etag());
     Ok(xml.answer())
+}
+
+/// The first and last byte that a copied part takes from its source. As in S3, both must be given and exist.
+fn source_range(text: &str, size: u64) -> Result<(u64, u64), StorageError> {
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+    let range = text.strip_prefix("bytes=").and_then(|text| text.split_once('-'));
+    let range = range.and_then(|(first, last)| Some((number(first)?, number(last)?)));
+    let within = range.filter(|(first, last)| first <= last && *last < size);
+    within.ok_or_else(|| refused(400, "InvalidRange", "invalid range provided"))
 }
 
 /// Stores a part, replacing an earlier one with the same number.
@@ -337,7 +345,7 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
         owner: upload.owner,
         version,
         metadata: described.metadata(&etag, size),
-        user_metadata: described.user_metadata,
+        user_metadata: Some(described.user_metadata),
         upsert,
         completes: Some(Completed::Multipart(id)),
     };
@@ -360,11 +368,10 @@ fn chosen(asked: &[xml::Record], there: Vec<Part>) -> Result<Vec<Part>, StorageE
         if parts.last().is_some_and(|last| last.number >= number) {
             return Err(refused(400, "InvalidPartOrder", "The list of parts was not in ascending order."));
         }
-        let etag = xml::text_of(named, "ETag").map(|text| text.trim().trim_matches('"'));
-        let known = there.find(|part| {
-            let is_meant = etag.is_none_or(|etag| etag == part.etag.trim_matches('"'));
-            part.number > number || part.number == number && is_meant
-        });
+        let etag = xml::text_of(named, "ETag").ok_or_else(|| refused(400, "MalformedXML", "A part has no ETag"))?;
+        let etag = etag.trim().trim_matches('"');
+        let known =
+            there.find(|part| part.number > number || part.number == number && etag == part.etag.trim_matches('"'));
         let message = "One or more of the specified parts could not be found.";
         let known = known.filter(|part| part.number == number);
         parts.push(known.ok_or_else(|| refused(400, "InvalidPart", message))?);
@@ -424,7 +431,7 @@ pub async fn list_uploads(call: Call) -> Result<HttpResponse, StorageError> {
     let text = |name: &str| call.parameter(name).unwrap_or_default().replace('\0', "");
     let (prefix, delimiter, after, after_id) =
         (text("prefix"), text("delimiter"), text("key-marker"), text("upload-id-marker"));
-    let by_url = call.parameter("encoding-type") == Some("url");
+    let by_url = call.wants_encoded()?;
     let shown = |text: &str| if by_url { encoded_path(text) } else { text.to_owned() };
     let tx = call.storage.as_caller(&call.caller, &call.scope("upload.list_multipart")).await?;
     // A common prefix counts as one entry, represented by its first upload.

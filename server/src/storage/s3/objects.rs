@@ -6,6 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::HttpResponseBuilder;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
+use chrono::DateTime;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -16,7 +17,9 @@ use crate::db::Client;
 use crate::storage::StorageError;
 use crate::storage::backend::Place;
 use crate::storage::copy::{Changes, Route};
-use crate::storage::download::{Audience, Found, http_date, is_unchanged, no_body, parse_range, send_found};
+use crate::storage::download::{
+    Audience, Found, http_date, is_unchanged, no_body, parse_range, security_policy, send_found,
+};
 use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Object};
 use crate::storage::receive::{Described, check_mime};
@@ -167,7 +170,7 @@ pub async fn store(
         owner: call.caller.subject(),
         version,
         metadata: described.metadata(&etag, file.size),
-        user_metadata: described.user_metadata,
+        user_metadata: Some(described.user_metadata),
         upsert,
         completes: None,
     };
@@ -219,8 +222,15 @@ pub async fn read(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
         let object = find(&call, &key, if is_head { "object.info" } else { "object.get" }).await?;
         Ok(Found { bucket: call.bucket.clone(), key: key.clone(), object, audience: Audience::Caller })
     };
+    // SDKs send it in either format.
+    let expires = call.parameter("response-expires").map(|text| {
+        let at = DateTime::parse_from_rfc2822(text).or_else(|_| DateTime::parse_from_rfc3339(text));
+        at.map(|at| http_date(at.to_utc()))
+    });
+    let invalid = |_| StorageError::InvalidParameter("Invalid Parameter response-expires".to_owned());
+    let expires = expires.transpose().map_err(invalid)?;
     let found = find().await?;
-    let mut response = headers(&call, &found.object);
+    let mut response = headers(&call, &found.object, expires.as_deref());
     if is_head || is_unchanged(&call.request, &found.object) {
         crate::storage::download::check_match(&call.request, &found.object)?;
         if is_unchanged(&call.request, &found.object) {
@@ -235,20 +245,26 @@ pub async fn read(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
         }
         return Ok(no_body(response, found.object.size()));
     }
-    let send = async |found: &Found| call.storage.send_with(&call.request, found, headers(&call, &found.object)).await;
+    let send = async |found: &Found| {
+        let response = headers(&call, &found.object, expires.as_deref());
+        call.storage.send_with(&call.request, found, response).await
+    };
     send_found(found, find, send).await
 }
 
 /// The headers of an object; a client may override some of them.
-fn headers(call: &Call, object: &Object) -> HttpResponseBuilder {
+fn headers(call: &Call, object: &Object, expires: Option<&str>) -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
     response
         .insert_header((header::ACCEPT_RANGES, "bytes"))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        // A presigned link may be opened in a browser.
-        .insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
         .insert_header((header::REFERRER_POLICY, "no-referrer"))
         .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
+    // A presigned link may be opened in a browser.
+    let asked_type = call.parameter("response-content-type").filter(|kind| !kind.is_empty());
+    if let Some(policy) = security_policy(asked_type.unwrap_or(object.text("mimetype"))) {
+        response.insert_header((header::CONTENT_SECURITY_POLICY, policy));
+    }
     let mut set = |name: HeaderName, value: &str| {
         if let Some(value) = HeaderValue::from_str(value).ok().filter(|value| !value.is_empty()) {
             response.insert_header((name, value));
@@ -257,12 +273,13 @@ fn headers(call: &Call, object: &Object) -> HttpResponseBuilder {
     set(header::ETAG, object.text("eTag"));
     set(header::CONTENT_TYPE, object.text("mimetype"));
     set(header::CACHE_CONTROL, object.text("cacheControl"));
-    for name in
-        ["content-type", "cache-control", "content-disposition", "content-encoding", "content-language", "expires"]
-    {
+    for name in ["content-type", "cache-control", "content-disposition", "content-encoding", "content-language"] {
         if let Some(value) = call.parameter(&format!("response-{name}")) {
             set(HeaderName::from_static(name), value);
         }
+    }
+    if let Some(expires) = expires {
+        set(header::EXPIRES, expires);
     }
     let mut missing = 0;
     for (name, value) in object.user_metadata.as_object().into_iter().flatten() {
@@ -311,8 +328,8 @@ pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
 }
 
 /// `DELETE`: succeeds for missing objects too.
-pub async fn delete(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
-    match call.storage.delete_object(&call.caller, &call.scope("object.delete"), &call.bucket, &key).await {
+pub async fn delete(call: Call, name: &str) -> Result<HttpResponse, StorageError> {
+    match call.storage.delete_object(&call.caller, &call.scope("object.delete"), &call.bucket, name).await {
         Err(StorageError::NoSuchKey) => drop(call.storage.require_bucket(&call.bucket).await?),
         outcome => outcome?,
     }
@@ -326,7 +343,7 @@ pub async fn delete_many(mut call: Call) -> Result<HttpResponse, StorageError> {
         .iter()
         .map(|object| xml::text_of(object, "Key").filter(|key| !key.contains('\0')).map(str::to_owned))
         .collect();
-    let keys = keys.filter(|keys| keys.len() <= MOST_KEYS).ok_or_else(|| {
+    let keys = keys.filter(|keys| (1..=MOST_KEYS).contains(&keys.len())).ok_or_else(|| {
         refused(400, "MalformedXML", "The XML you provided did not validate against our published schema")
     })?;
     // A request to delete another version must not delete the existing one.

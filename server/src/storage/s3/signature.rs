@@ -145,9 +145,7 @@ impl Signature {
         let age = (Utc::now() - self.at).num_seconds();
         match self.expires {
             Some(life) if !(1..=LONGEST).contains(&life) => return Err(malformed()),
-            Some(life) if age > life || age < -SKEW => {
-                return Err(StorageError::AccessDenied("Request has expired".to_owned()));
-            }
+            Some(life) if age > life || age < -SKEW => return Err(StorageError::ExpiredToken),
             None if age.abs() > SKEW => {
                 let message = "The difference between the request time and the server's time is too large.";
                 return Err(refused(403, "RequestTimeTooSkewed", message));
@@ -285,7 +283,7 @@ mod tests {
         let expected = signature.signing_key(SECRET).sign(ALGORITHM, &hex::encode(Sha256::digest(canonical)));
         assert_eq!(expected, signature.signature);
         let late = signature.verify(&request, &query, "", &[], &signature.signing_key(SECRET)).expect_err("long ago");
-        assert_eq!(late.to_string(), "Request has expired");
+        assert_eq!(late.code(), "ExpiredToken");
     }
 
     #[test]

@@ -26,6 +26,12 @@ async fn the_projects_keys_manage_buckets_and_objects() {
     let got = s3.send(Method::GET, "/b1/a%20b/c.txt", "response-content-type=text%2Fcsv", &[], b"").await;
     assert_eq!((header(&got, "content-type"), header(&got, "x-amz-meta-who")), ("text/csv", "me"));
     assert_eq!(text(got).await, (200, "hello".to_owned()));
+    for date in ["2030-01-01T00%3A00%3A00Z", "Tue%2C%2001%20Jan%202030%2000%3A00%3A00%20GMT"] {
+        let got = s3.send(Method::GET, "/b1/a%20b/c.txt", &format!("response-expires={date}"), &[], b"").await;
+        assert_eq!((got.status().as_u16(), header(&got, "expires")), (200, "Tue, 01 Jan 2030 00:00:00 GMT"), "{date}");
+    }
+    let never = s3.get("/b1/a%20b/c.txt", "response-expires=never").await;
+    assert_eq!(code(&never), (400, "InvalidParameter"));
     let part = s3.send(Method::GET, "/b1/a%20b/c.txt", "", &[("range", "bytes=1-2")], b"").await;
     assert_eq!(text(part).await, (206, "el".to_owned()));
     let head = s3.send(Method::HEAD, "/b1/a%20b/c.txt", "", &[], b"").await;
@@ -56,7 +62,10 @@ async fn the_projects_keys_manage_buckets_and_objects() {
     let body = b"<Delete><Object><Key>d/1</Key></Object><Object><Key>none</Key></Object></Delete>";
     let deleted = text(s3.send(Method::POST, "/b1", "delete=", &[], body).await).await;
     assert!(deleted.1.contains("<Deleted><Key>d/1</Key></Deleted><Deleted><Key>none</Key></Deleted>"), "{}", deleted.1);
-    assert_eq!(code(&text(s3.send(Method::POST, "/b1", "delete=", &[], b"<x/>").await).await), (400, "MalformedXML"));
+    for body in [&b"<x/>"[..], b"<Delete/>"] {
+        let refused = text(s3.send(Method::POST, "/b1", "delete=", &[], body).await).await;
+        assert_eq!(code(&refused), (400, "MalformedXML"));
+    }
     assert_eq!(s3.send(Method::DELETE, "/b1/none", "", &[], b"").await.status(), 204);
     assert_eq!(code(&text(s3.send(Method::DELETE, "/b1", "", &[], b"").await).await), (409, "ResourceNotEmpty"));
     for name in ["a%20b/c.txt", "copy", "d/2", "e"] {
@@ -132,6 +141,10 @@ async fn parts_become_one_object_on_completion() {
     let whole = |parts: &str| format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
     let second = "7d793037a0760186574b0282f2f435e7";
     assert_eq!(code(&complete(whole(&named(1, "none"))).await), (400, "InvalidPart"));
+    assert_eq!(code(&complete(whole("<Part><PartNumber>1</PartNumber></Part>")).await), (400, "MalformedXML"));
+    for list in ["encoding-type=xml&uploads=", "encoding-type=xml&list-type=2"] {
+        assert_eq!(code(&s3.get("/private", list).await).0, 400, "{list}");
+    }
     let backwards = complete(whole(&format!("{}{}", named(2, second), named(1, &first)))).await;
     assert_eq!(code(&backwards), (400, "InvalidPartOrder"));
     let done = complete(whole(&format!("{}{}", named(1, &first), named(2, second)))).await;
@@ -147,6 +160,12 @@ async fn parts_become_one_object_on_completion() {
     let query = format!("partNumber=1&uploadId={id}");
     let source = [("x-amz-copy-source", "private/big"), ("x-amz-copy-source-range", "bytes=0-4")];
     assert_eq!(s3.send(Method::PUT, "/private/other", &query, &source, b"").await.status(), 200);
+    // Unlike a range that is read, it must be complete and lie within the source.
+    for range in ["bytes=-5", "bytes=2-", "bytes=0-99", "bytes=4-2", "bytes=+0-1", "0-4"] {
+        let source = [("x-amz-copy-source", "private/big"), ("x-amz-copy-source-range", range)];
+        let refused = s3.send(Method::PUT, "/private/other", &query, &source, b"").await;
+        assert_eq!(code(&text(refused).await), (400, "InvalidRange"), "{range}");
+    }
     let elsewhere = s3.send(Method::PUT, "/private/another", &query, &[], b"x").await;
     assert_eq!(code(&text(elsewhere).await), (404, "NoSuchUpload"));
     let large = s3.send(Method::PUT, "/private/other", &query, &[], &vec![b'x'; 10_000_001]).await;

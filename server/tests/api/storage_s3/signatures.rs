@@ -35,6 +35,13 @@ async fn invalid_signatures_are_refused() {
     assert_eq!(read.headers()["content-security-policy"], "default-src 'none'; sandbox");
     assert_eq!(read.headers()["referrer-policy"], "no-referrer");
     assert_eq!(text(read).await, (200, "<script>".to_owned()));
+    // What is sent instead, or is no type, does not decide.
+    for kind in ["image%2Fpng%0A", "image%2Fpng%C3%A4"] {
+        let link = s3.presigned_for("GET", "/b1/a", &format!("&response-content-type={kind}"), &[], 60);
+        let read = app.plain(Method::GET, &link).send().await.expect("an answer");
+        assert_eq!(read.status(), 200, "{kind}");
+        assert_eq!(read.headers()["content-security-policy"], "default-src 'none'; sandbox", "{kind}");
+    }
     for changed in [link.replace("/b1/a", "/b1/b"), link.replace("Expires=60", "Expires=600"), link.replace("b1", "b2")]
     {
         let refused = app.plain(Method::GET, &changed).send().await.expect("an answer");
