@@ -38,18 +38,28 @@ export interface FormPageProps extends PageProps {
   back?: ReactNode;
   /** Between back link and title: the wizard's progress. */
   progress?: ReactNode;
+  /** Beside the title; above it where there is no room. */
+  aside?: ReactNode;
   /** The heading, when it differs from the browser's title; "" when the content brings its own `h1`. */
   heading?: ReactNode;
 }
 
 /** A form page: 38 rem, left-aligned. Back, (progress,) title, one line, fields. */
-export function FormPage({ title, heading, lead, back, progress, children, className }: FormPageProps) {
+export function FormPage({ title, heading, lead, back, progress, aside, children, className }: FormPageProps) {
   usePageTitle(title);
+  const name = heading === "" ? null : <h1 className={aside ? undefined : "mt-2"}>{heading ?? title}</h1>;
   return (
     <main id="main" tabIndex={-1} className={cn("form-page outline-none", className)}>
       {back}
       {progress}
-      {heading === "" ? null : <h1 className="mt-2">{heading ?? title}</h1>}
+      {aside ? (
+        <div className="title-row">
+          {name}
+          {aside}
+        </div>
+      ) : (
+        name
+      )}
       {lead ? <p className="mt-2 text-soft">{lead}</p> : null}
       <div className="mt-6">{children}</div>
     </main>

@@ -68,6 +68,8 @@ const dashboardSchema = z.object({
   counts: z
     .object({
       all: z.number(),
+      /** What waits for a decision of this organization: pending without a question to the person, and processing. */
+      due: z.number(),
       pending: z.number(),
       processing: z.number(),
       approved: z.number(),

@@ -17,6 +17,8 @@ import type { DonorDashboard, DonorMessage, Gift } from "../api";
 
 /** Categories with their own shade in the bar; the rest share the last. */
 const SHADES = 5;
+/** Groups too small to be told alone (`donor_dashboard`). */
+const OTHER = "Other";
 
 const givenOn = (gift: Gift) => formatDate(gift.received_at ?? gift.pledged_at);
 
@@ -47,7 +49,9 @@ export function PaidFor({ data }: { data: DonorDashboard }) {
     return (
       <p className="text-soft">{t(data.people_impacted > 0 ? "donations.paidForFew" : "donations.impactEmpty")}</p>
     );
-  const shade = (index: number) => `shade-${Math.min(index + 1, SHADES)}`;
+  // the largest first, and what has no name of its own last
+  const parts = [...data.paid_for].sort((a, b) => Number(a.category === OTHER) - Number(b.category === OTHER));
+  const shade = (index: number) => `shade-${parts[index]?.category === OTHER ? SHADES : Math.min(index + 1, SHADES)}`;
   return (
     <div className="panel">
       <div className="in grid gap-4 pt-5!">
@@ -55,7 +59,7 @@ export function PaidFor({ data }: { data: DonorDashboard }) {
           className="share"
           role="img"
           aria-label={formatList(
-            data.paid_for.map((part) =>
+            parts.map((part) =>
               t("donations.sharePart", {
                 category: localName(part.category),
                 percent: formatPercent((100 * part.amount) / total),
@@ -63,12 +67,12 @@ export function PaidFor({ data }: { data: DonorDashboard }) {
             ),
           )}
         >
-          {data.paid_for.map((part, index) => (
+          {parts.map((part, index) => (
             <i key={part.category} className={shade(index)} style={{ width: `${(100 * part.amount) / total}%` }} />
           ))}
         </div>
         <ul className="keys">
-          {data.paid_for.map((part, index) => (
+          {parts.map((part, index) => (
             <li key={part.category}>
               <b className={shade(index)} aria-hidden="true" />
               <span>{localName(part.category)}</span>

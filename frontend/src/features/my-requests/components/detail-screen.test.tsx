@@ -68,7 +68,7 @@ it.each([
   shown.can = { ...shown.can, add_documents: true };
   shown.nonprofits = [{ id: "np-1", name: "Harbor Relief Fund" }] as RequestDetail["nonprofits"];
   renderScreen(<Detail detail={shown} />);
-  expect(screen.getByText(who)).toBeInTheDocument();
+  expect(screen.getByRole("region", { name: "Needs More Proof" })).toHaveTextContent(who);
   const list = screen.queryByRole("list", { name: who });
   expect(
     list

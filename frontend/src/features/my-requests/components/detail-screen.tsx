@@ -192,13 +192,15 @@ function Nonprofits({ nonprofits }: Pick<RequestDetail, "nonprofits">) {
   );
 }
 
-/** The questions and answers about this request. */
-function Conversation({ timeline, asked }: Pick<RequestDetail, "timeline"> & { asked: boolean }) {
+/** The questions and answers about this request. `above`: what the page shows at its top; alone it is not repeated. */
+function Conversation({
+  timeline,
+  above,
+}: Pick<RequestDetail, "timeline"> & { above: "info_requested" | "denied" | null }) {
   const messages = timeline.filter(
     ({ type, note }) => note && (type === "info_requested" || type === "info_answered" || type === "denied"),
   );
-  // the only open question is already shown above
-  if (messages.length === 0 || (asked && messages.length === 1)) return null;
+  if (messages.length === 0 || (messages.length === 1 && messages[0]?.type === above)) return null;
   return (
     <section aria-labelledby="messages" className="no-print">
       <h2 id="messages" className="mb-3 text-xl">
@@ -275,7 +277,7 @@ export function Detail({ detail, guest, leave }: DetailProps) {
           <Notice tone="info" title={t("myRequests.deniedTitle")}>
             <p className="break-words whitespace-pre-line">{request.denial_reason}</p>
             <h2 className="mt-4 text-base">{t("myRequests.nowTitle")}</h2>
-            <ul className="mt-1 list-disc ps-5">
+            <ul className="mt-1 list-disc ps-5 text-ui">
               <li>
                 <Link to={paths.requestSubmission}>{t("myRequests.nowAskOthers")}</Link>
               </li>
@@ -308,7 +310,16 @@ export function Detail({ detail, guest, leave }: DetailProps) {
           {can.correct ? <CorrectForm request={request} access={guest?.access} /> : null}
         </section>
         <Nonprofits nonprofits={detail.nonprofits} />
-        <Conversation timeline={detail.timeline} asked={can.add_documents} />
+        <Conversation
+          timeline={detail.timeline}
+          above={
+            can.add_documents
+              ? "info_requested"
+              : request.status === "declined" && request.denial_reason
+                ? "denied"
+                : null
+          }
+        />
         {can.resubmit ? (
           <div className="no-print grid justify-items-start gap-2">
             <Button

@@ -85,15 +85,7 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
   });
   const send = useMutation({ mutationFn: sendRequestCode, onError: failed });
   return (
-    <FormPage
-      title={t("openRequest.title")}
-      lead={number === null ? t("openRequest.lead") : null}
-      back={
-        <div className="flex justify-end">
-          <ExitPage />
-        </div>
-      }
-    >
+    <FormPage title={t("openRequest.title")} lead={number === null ? t("openRequest.lead") : null} aside={<ExitPage />}>
       {ended ? (
         <Notice tone="info" role="status" className="mb-6" title={t("openRequest.endedTitle")}>
           {t("openRequest.endedBody")}

@@ -92,23 +92,33 @@ export function Directory({ need = null, place: known = "", withFields, children
         />
       </div>
       <div className={withFields ? "filters search mb-4" : "mb-4"}>
-        <SearchField
-          aria-label={t("requestForm.nonprofitSearch")}
-          placeholder={t("requestForm.nonprofitSearchHint")}
-          value={search}
-          autoComplete="off"
-          onSearch={setSearch}
-        />
-        {withFields ? (
-          <Select
-            aria-label={t("requestForm.nonprofitCategory")}
-            value={category || "all"}
-            onChange={(value) => setCategory(value === "all" ? "" : value)}
-            options={[
-              { value: "all", label: t("requestForm.allFields") },
-              ...fieldsOfWork.map((field) => ({ value: field, label: localName(field) })),
-            ]}
+        <div className="field">
+          <label className="label" htmlFor={`${id}search`}>
+            {t("requestForm.nonprofitSearch")}
+          </label>
+          <SearchField
+            id={`${id}search`}
+            placeholder={t("requestForm.nonprofitSearchHint")}
+            value={search}
+            autoComplete="off"
+            onSearch={setSearch}
           />
+        </div>
+        {withFields ? (
+          <div className="field">
+            <label className="label" htmlFor={`${id}category`}>
+              {t("requestForm.nonprofitCategory")}
+            </label>
+            <Select
+              id={`${id}category`}
+              value={category || "all"}
+              onChange={(value) => setCategory(value === "all" ? "" : value)}
+              options={[
+                { value: "all", label: t("requestForm.allFields") },
+                ...fieldsOfWork.map((field) => ({ value: field, label: localName(field) })),
+              ]}
+            />
+          </div>
         ) : null}
       </div>
       {query.isPending || (query.isSuccess && !pages) ? (

@@ -27,6 +27,8 @@ const share = (number: string) =>
 /** Step 5: the number, large, and what happens next. */
 export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: boolean }) {
   const [mayShare] = useState(() => typeof navigator.share === "function");
+  // whoever has no account goes on by code; the dashboard would ask them to sign in
+  const byCode = !signedIn && !sent.account;
   return (
     <>
       <SentArt
@@ -88,7 +90,9 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
             {sent.account ? (
               <Link to={loginThen(paths.myRequests)}>{t("requestForm.signIn")}</Link>
             ) : (
-              <Link to={paths.openRequestOf(sent.number)}>{t("requestForm.openWithCode")}</Link>
+              <Button asChild variant="primary">
+                <Link to={paths.openRequestOf(sent.number)}>{t("requestForm.openWithCode")}</Link>
+              </Button>
             )}
             <Link to={statusOf(sent.number)}>{t("requestForm.checkStatus")}</Link>
             {sent.account ? null : <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>}
@@ -96,7 +100,7 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
         </section>
       )}
       <div className="actions mt-8">
-        <Button asChild variant="primary">
+        <Button asChild variant={byCode ? "plain" : "primary"}>
           <Link to={paths.requesterDashboard}>{t("requestForm.toDashboard")}</Link>
         </Button>
         <Button asChild>

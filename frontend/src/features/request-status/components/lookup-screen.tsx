@@ -40,15 +40,7 @@ export function LookupScreen() {
     defaultValues: { requestId: number },
   });
   return (
-    <FormPage
-      title={t("lookup.title")}
-      lead={t("lookup.lead")}
-      back={
-        <div className="flex justify-end">
-          <ExitPage />
-        </div>
-      }
-    >
+    <FormPage title={t("lookup.title")} lead={t("lookup.lead")} aside={<ExitPage />}>
       <Form
         form={form}
         className="look"

@@ -110,6 +110,9 @@ function Tabbed({ data, organization }: { data: NonprofitDashboard; organization
   const session = useSession();
   const [wanted, setTab] = useTab(tabs);
   const managed = can(session, "view_budget");
+  const acts = can(session, "act_on_requests");
+  // the same number as in the menu
+  const waiting = acts ? data.counts?.due : data.counts?.pending;
   const shown = tabs.filter((tab) => (tab === "overview" ? true : tab === "requests" ? data.counts !== null : managed));
   const tab = shown.find((known) => known === wanted) ?? "overview";
   return (
@@ -119,8 +122,8 @@ function Tabbed({ data, organization }: { data: NonprofitDashboard; organization
           <Tab
             key={known}
             value={known}
-            count={known === "requests" ? data.counts?.pending : undefined}
-            hot={known === "requests" && data.longest_waiting !== null && can(session, "act_on_requests")}
+            count={known === "requests" ? waiting : undefined}
+            hot={known === "requests" && acts && (waiting ?? 0) > 0}
           >
             {t(tabWords[known])}
           </Tab>
@@ -138,7 +141,7 @@ function Tabbed({ data, organization }: { data: NonprofitDashboard; organization
               rows={data.requests}
               caption={t("nonprofitDashboard.tableCaption")}
               href={paths.nonprofitRequest}
-              mayDecide={can(session, "act_on_requests")}
+              mayDecide={acts}
               withAmount={false}
             />
             <Button asChild className="justify-self-start">
