@@ -154,6 +154,39 @@ async fn migrations_get_extensions_on_a_server_without_our_files() {
             assert!(error.contains(&format!("{name}{told}")) && !error.contains('\n'), "{error}");
             assert!(error.contains("nothing of the file was kept"), "{error}");
         }
+        // What was created can be dropped, and created again.
+        let dependent = "drop extension if exists pg_jsonschema;";
+        let error = migrated(url, root.path(), "3_drop.sql", dependent).await.expect_err("a table depends on it");
+        assert!(
+            error
+                .contains("3_drop.sql:1: cannot drop extension \"pg_jsonschema\" because other objects depend on it: ")
+        );
+        assert!(error.contains("shapes") && error.contains("(2BP01)"), "{error}");
+        assert_eq!(one(&client, "select count(*) from _supavisor.extensions where name = 'pg_jsonschema'").await, "1");
+        let drops = "drop extension pg_jsonschema cascade;
+                     drop extension if exists pg_hashids, hstore, \"not there\";
+                     drop extension pgmq cascade;
+                     create extension pg_hashids with schema tools;
+                     drop extension timescaledb restrict;";
+        migrated(url, root.path(), "3_drop.sql", drops).await.expect("dropped");
+        for (sql, told) in [
+            (
+                "select string_agg(name || '.' || schema, ' ') from _supavisor.extensions
+              where name in ('pg_jsonschema', 'pg_hashids', 'pgmq', 'timescaledb')",
+                "pg_hashids.tools",
+            ),
+            ("select tools.id_encode(1, 'this is my salt')", "NV"),
+            ("select count(*) from pg_proc where proname in ('json_matches_schema', 'time_bucket')", "0"),
+            (
+                "select count(*) from pg_proc where proname = 'id_encode' and pronamespace = 'extensions'::regnamespace",
+                "0",
+            ),
+            ("select to_regnamespace('pgmq') is null", "true"),
+            ("select count(*) from pg_extension where extname = 'hstore'", "0"),
+            ("select count(*) from pg_constraint where conrelid = 'shapes'::regclass and contype = 'c'", "0"),
+        ] {
+            assert_eq!(one(&client, sql).await, told, "{url}: {sql}");
+        }
         let doctor = std::process::Command::new(env!("CARGO_BIN_EXE_ferrobase"))
             .arg("doctor")
             .current_dir(root.path())

@@ -32,6 +32,8 @@ mod project_extensions;
 mod project_functions;
 mod project_import;
 mod project_migrations;
+mod project_options;
+mod project_pieces;
 mod project_remotes;
 mod realtime;
 mod replica;

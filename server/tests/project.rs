@@ -503,6 +503,11 @@ async fn edge_functions_run_on_deno_in_separate_processes() {
         serde_json::json!({ "word": "hi!", "name": "from the import map", "pathname": "/hello/deep", "q": "1",
             "input": { "a": [1] }, "secret": "s3cret", "url": format!("http://127.0.0.1:{}", project.api), "home": null })
     );
+    assert_eq!(
+        project.get("/functions/v1/_internal/health", "").await,
+        (200, r#"{"message":"ok"}"#.to_owned()),
+        "as Supabase's runtime answers"
+    );
     // A token is required unless configured otherwise; the relay's own errors are marked.
     let (code, is_relay, body) = invoke(&project, "hello", "", None).await;
     assert_eq!(

@@ -275,10 +275,42 @@ async fn statements_make_http_requests() {
     assert_eq!(project.one(rights).await, "");
     let told = project.one("select told($$select extensions.http_call_open('c', 'dbname=postgres')$$)").await;
     assert!(told.starts_with("42501"), "{told}");
-    // The version that refused every request, of an older server, becomes this one.
+}
+
+/// A data folder of an older server: its `http` had the types and functions, and refused every request.
+#[actix_web::test]
+async fn the_http_of_an_older_data_folder_makes_requests_after_the_next_start() {
+    let outside =
+        outside::serve_apart(|request, _| async move { actix_web::HttpResponse::Ok().body(request.path().to_owned()) });
+    let project = Project::new("older-http", "", &[]);
+    project.ok(&["start"]);
+    let folder = project.one("select split_part(current_setting('extension_control_path'), ':', 1)").await;
+    let script = std::path::Path::new(&folder).join("extension/http--1.6.sql");
+    std::fs::write(&script, include_str!("project_extensions/http--1.6.sql")).expect("the script of then");
+    let url = project.status()["DB_URL"].as_str().expect("a URL").to_owned();
+    let as_then = format!(
+        "create extension http with schema extensions version '1.6';
+         create table calls (request extensions.http_request);
+         insert into calls values (('GET', '{outside}/kept', null, null, null));
+         create function fetched() returns text language sql as $$
+           select (extensions.http(request)).content from calls $$;"
+    );
+    connect(&url).await.batch_execute(&as_then).await.expect("the extension of then");
+    let refused = connect(&url).await.batch_execute("select fetched()").await.expect_err("refused then");
+    assert_eq!(refused.code().map(|code| code.code()), Some("0A000"), "{refused:?}");
+    let of_then = "comment on extension http is 'HTTP client (requests within a statement are not served by Ferrobase: use pg_net)';
+                   update _supavisor.platform_files set checksum = 'of then' where name like '80%'";
+    connect(&url.replacen("postgres:", "supabase_admin:", 1)).await.batch_execute(of_then).await.expect("as of then");
+    project.ok(&["stop"]);
+    project.ok(&["start"]);
+    assert_eq!(project.one("select extversion from pg_extension where extname = 'http'").await, "1.7");
+    // The older script is gone, or it would be offered.
     let versions = "select string_agg(version, ',') from pg_available_extension_versions where name = 'http'";
     assert_eq!(project.one(versions).await, "1.7");
-    assert!(project.one("select extversion from pg_extension where extname = 'http'").await == "1.7");
+    assert_eq!(project.one("select fetched()").await, "/kept", "what was made with it works");
+    let rights = "select string_agg(r, ',') from unnest(array['public', 'postgres', 'anon']) r
+                  where has_function_privilege(r, 'extensions.http_call_open(text, text)', 'execute')";
+    assert_eq!(project.one(rights).await, "");
 }
 
 /// A statement that no longer waits ends its request.

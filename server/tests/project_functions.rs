@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::project::Project;
 use crate::support::outside;
 
-const FUNCTIONS: [(&str, &str); 16] = [
+const FUNCTIONS: [(&str, &str); 17] = [
     // Like most public projects: `serve` of the standard library, a package through esm.sh, and the function's own
     // CORS.
     (
@@ -100,6 +100,16 @@ const FUNCTIONS: [(&str, &str); 16] = [
         "supabase/functions/keys/index.ts",
         "Deno.serve(() => Response.json(JSON.parse(Deno.env.get('SUPABASE_JWKS')!).keys.map((key: { kid: string }) => key.kid)));\n",
     ),
+    // Addresses as the CLI's containers know them.
+    (
+        "supabase/functions/inside/index.ts",
+        "const { port } = new URL(Deno.env.get('SUPABASE_URL')!);\nconst path = '/auth/v1/settings';\n\
+         const headers = { apikey: Deno.env.get('SUPABASE_ANON_KEY')! };\n\
+         Deno.serve(async () => Response.json(await Promise.all([\n\
+         fetch(`http://kong:8000${path}`, { headers }), fetch(new URL(`http://host.docker.internal:${port}${path}`), { headers }),\n\
+         fetch(new Request(`http://supabase_kong_kinds:8000${path}`, { headers })),\n\
+         ].map(async (answer) => (await answer).status))));\n",
+    ),
     // A missing model fails when it is used, not when the function starts.
     (
         "supabase/functions/model/index.ts",
@@ -160,6 +170,7 @@ async fn many_kinds_of_functions_work() {
     assert_eq!(call.text("modern").await, (200, "by default".to_owned()));
     // The other issuer's keys, and the one that signs the project's own tokens.
     assert_eq!(call.text("keys").await, (200, r#"["theirs","b81269f1-21d8-4f2e-b719-c2240a840d90"]"#.to_owned()));
+    assert_eq!(call.text("inside").await, (200, "[200,200,200]".to_owned()));
     assert_eq!(call.text("later").await.0, 202);
     let (code, told) = call.text("model").await;
     assert!(code == 501 && told.contains("Supabase.ai is not served here"), "{code} {told}");
@@ -225,4 +236,72 @@ async fn what_changes_is_served(project: &Project, call: &Caller) {
     eventually((200, "none")).await;
     project.write("supabase/functions/.env", "WORD=[{\"a\": 1}]\n");
     eventually((200, "[{\"a\": 1}]")).await;
+}
+
+/// `functions serve --env-file --no-verify-jwt --import-map`: the server takes the options, and drops them when the command ends,
+/// even if it is killed.
+#[actix_web::test]
+async fn the_options_of_functions_serve_last_as_long_as_it_runs() {
+    let project = Project::new(
+        "serve-options",
+        "",
+        &[
+            (
+                "supabase/functions/word/index.ts",
+                "import { unit } from 'unit';\nDeno.serve(() => new Response(`${Deno.env.get('WORD') ?? 'none'} ${unit}`));\n",
+            ),
+            ("supabase/functions/word/deno.json", "{ \"imports\": { \"unit\": \"./own.ts\" } }\n"),
+            ("supabase/functions/word/own.ts", "export const unit = 'own';\n"),
+            ("maps/unit.ts", "export const unit = 'mapped';\n"),
+            ("maps/import_map.json", "{ \"imports\": { \"unit\": \"./unit.ts\" } }\n"),
+            ("maps/words.env", "WORD=from the file\n"),
+        ],
+    );
+    let (success, _, told) = project.run(&["functions", "serve", "--no-verify-jwt"]);
+    assert!(!success && told.contains("the project is not running"), "{told}");
+    project.ok(&["start"]);
+    let status = project.status();
+    let address = format!("{}/functions/v1/word", status["API_URL"].as_str().expect("a URL"));
+    let key = status["ANON_KEY"].as_str().expect("a key").to_owned();
+    let http = reqwest::Client::new();
+    let eventually = async |expected: (u16, &str)| {
+        let begun = Instant::now();
+        loop {
+            let found = answered(http.post(&address)).await;
+            if (found.0, found.1.as_str()) == expected {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "{found:?} instead of {expected:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let refused = (401, r#"{"code":401,"message":"Missing authorization header"}"#);
+    eventually(refused).await;
+    assert_eq!(answered(http.post(&address).bearer_auth(&key)).await, (200, "none own".to_owned()));
+    let options = [
+        "functions",
+        "serve",
+        "--no-verify-jwt",
+        "--env-file",
+        "maps/words.env",
+        "--import-map",
+        "maps/import_map.json",
+    ];
+    let mut serving = project.command(&options).stderr(std::process::Stdio::piped()).spawn().expect("it runs");
+    // What it prints comes after the server has taken the options.
+    let mut told = std::io::BufReader::new(serving.stderr.take().expect("its output"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut told, &mut line).expect("a line");
+    assert!(line.starts_with("Serving functions on http://127.0.0.1:"), "{line}");
+    assert_eq!(answered(http.post(&address)).await, (200, "from the file mapped".to_owned()));
+    let (success, _, told) = project.run(&["functions", "serve", "--no-verify-jwt"]);
+    assert!(!success && told.contains("another 'functions serve' of this project has options already"), "{told}");
+    serving.kill().expect("killed");
+    serving.wait().expect("ended");
+    eventually(refused).await;
+    assert_eq!(answered(http.post(&address).bearer_auth(&key)).await, (200, "none own".to_owned()));
+    for (option, reason) in [("--inspect", "there is no inspector"), ("--env-file=none.env", "cannot read none.env")] {
+        let (success, _, told) = project.run(&["functions", "serve", option]);
+        assert!(!success && told.contains(reason), "{told}");
+    }
 }

@@ -7,4 +7,6 @@ create table if not exists _supavisor.extensions (
   schema     text not null,
   created_at timestamptz not null default now()
 );
+-- What was created, as `type identity`, the last first; null where an earlier version did not record it.
+alter table _supavisor.extensions add column if not exists objects text[];
 grant select on _supavisor.extensions to supabase_ferrobase_admin;

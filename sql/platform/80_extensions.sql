@@ -21,7 +21,7 @@ begin
   if exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
     with given as (
       update pg_catalog.pg_extension set extowner = 'postgres'::pg_catalog.regrole
-      where extname in ('pg_net', 'pg_stat_statements', 'supabase_vault') and extowner = 'supabase_admin'::pg_catalog.regrole
+      where extname in ('pg_net', 'pg_stat_statements', 'pgcrypto', 'supabase_vault', 'uuid-ossp') and extowner = 'supabase_admin'::pg_catalog.regrole
       returning oid
     )
     insert into pg_catalog.pg_shdepend (dbid, classid, objid, objsubid, refclassid, refobjid, deptype)

@@ -44,8 +44,8 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
 }
 
 pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
-    if let Some(super::project::SeedTarget::Buckets) = args.target {
-        return super::project::seed_buckets();
+    if let Some(super::project::SeedTarget::Buckets { linked, .. }) = args.target {
+        return super::project::seed_buckets(linked);
     }
     let source = args.dir.map_or(Source::Demo, Source::SeedFolder);
     source.read()?;

@@ -31,6 +31,8 @@ struct Cli {
     /// Settings file; the environment wins over it [default: ferrobase.toml if there is one]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    like_supabase: project::GlobalArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -80,7 +82,7 @@ enum Command {
     /// Import a hosted or self-hosted Supabase project: accounts, sessions, tables, rows, files
     Import(project::ImportArgs),
     /// The project's migrations
-    #[command(subcommand)]
+    #[command(subcommand, alias = "migrations")]
     Migration(project::MigrationCommand),
     /// The project's edge functions
     #[command(subcommand)]
@@ -91,6 +93,9 @@ enum Command {
     /// Types of the project's database, signing keys, and tokens
     #[command(subcommand)]
     Gen(project::GenCommand),
+    /// Commands of the Supabase CLI for its hosted platform, which are refused
+    #[command(name = "link", hide = true, aliases = project::HOSTED)]
+    Hosted(project::HostedArgs),
 }
 
 /// Parses the command line, runs the command and returns its exit code.
@@ -121,6 +126,7 @@ pub fn run() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    cli.like_supabase.settle();
     let command = cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default()));
     let (only, postgrest_file) = match &command {
         Command::Serve(args) => (args.only, args.postgrest_file(cli.config.as_deref())),
@@ -134,6 +140,7 @@ pub fn run() -> ExitCode {
         connection::settle(&mut source, only)?;
         let done: anyhow::Result<()> = match command {
             Command::Test(args) => return project::test(args),
+            Command::Db(command) => return project::db(&command),
             Command::Serve(args) => serve::run(args, source),
             Command::Migrate(args) => migrate::migrate(args, &source),
             Command::Seed(args) => migrate::seed(args, &source),
@@ -149,13 +156,13 @@ pub fn run() -> ExitCode {
             Command::Start(args) => project::start(&args),
             Command::Stop(args) => project::stop(&args),
             Command::Status(args) => project::status(&args),
-            Command::Db(command) => project::db(&command),
             Command::Import(args) => project::import(&args, &source),
             Command::Migration(command) => project::migration(command),
             Command::Inspect(command) => project::inspect(&command),
             Command::Functions(command) => project::functions(&command),
             Command::Gen(command) => project::generate(command),
             Command::Init(args) => project::init(&args),
+            Command::Hosted(_) => project::refuse_hosted(),
         };
         done.map(|()| ExitCode::SUCCESS)
     });

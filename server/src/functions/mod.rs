@@ -86,8 +86,16 @@ impl Functions {
 /// Mounts the route below the given scope.
 pub fn configure(service: &mut ServiceConfig) {
     service
+        .service(web::resource("/_internal/health").route(web::get().to(health)))
         .service(web::resource("/{name}").route(web::route().to(invoke)))
         .service(web::resource("/{name}/{rest:.*}").route(web::route().to(invoke)));
+}
+
+/// What scripts wait for until functions are served. No edge function has such a name.
+async fn health() -> HttpResponse {
+    let mut response = HttpResponse::Ok().json(serde_json::json!({ "message": "ok" }));
+    cors::allow(response.headers_mut());
+    response
 }
 
 /// Any method except OPTIONS calls the function. Segments after the name are passed on (`request.path`).

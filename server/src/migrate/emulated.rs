@@ -30,6 +30,9 @@ struct Patterns {
     in_block: Regex,
     extension: Regex,
     extension_option: Regex,
+    drop_extension: Regex,
+    move_extension: Regex,
+    publication_of_all: Regex,
     sequence: Regex,
 }
 
@@ -62,6 +65,13 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
             r"(create\s+extension\s+(?:if\s+not\s+exists\s+)?){NAME}((?:\s*\bwith\b)?)((?:\s*{EXTENSION_OPTION})*)\s*"
         ))?,
         extension_option: Regex::new(&format!("(?is){EXTENSION_OPTION}")).ok()?,
+        move_extension: regex(format!(r"alter\s+extension\s+{NAME}\s+set\s+schema\s+{NAME}"))?,
+        publication_of_all: regex(format!(
+            r"create\s+publication\s+{NAME}\s+for\s+all\s+tables(?:\s+with\s*\(\s*publish\s*=\s*'([^']*)'\s*\))?"
+        ))?,
+        drop_extension: regex(format!(
+            r"drop\s+extension\s+(if\s+exists\s+)?({NAME}(?:\s*,\s*{NAME})*)(\s+cascade|\s+restrict)?\s*"
+        ))?,
         sequence: regex(
             r#"select\s+(?:pg_catalog\.)?setval\s*\(\s*('"?(?:pgsodium|supabase_functions|cron|net|pgmq|graphql|vault)"?\.[^']+')\s*,(.*)\)"#
                 .to_owned(),
@@ -83,6 +93,7 @@ pub fn emulated(statement: &str) -> Option<String> {
     let found = if has("event") { event_trigger(statement) } else { None };
     let found = found.or_else(|| if has("wrapper") { wrapper(statement) } else { None });
     let found = found.or_else(|| if has("publication") { publication(statement) } else { None });
+    let found = found.or_else(|| if has("extension") { moved_extension(statement) } else { None });
     found.or_else(|| grant(statement))
 }
 
@@ -101,7 +112,18 @@ fn grant(statement: &str) -> Option<String> {
 
 /// What `db pull` of 2025 writes. Where the migrations run first, realtime has not made its publication yet; here it is the platform's.
 fn publication(statement: &str) -> Option<String> {
-    PATTERNS.as_ref()?.messages.is_match(statement).then(|| "select 1".to_owned())
+    let patterns = PATTERNS.as_ref()?;
+    if let Some(found) = patterns.publication_of_all.captures(statement) {
+        let publish = found.get(2).map_or_else(|| "null".to_owned(), |list| literal(list.as_str()));
+        return Some(format!("select ferrobase.create_publication_of_all({}, {publish})", literal(&name(&found[1]))));
+    }
+    patterns.messages.is_match(statement).then(|| "select 1".to_owned())
+}
+
+/// The objects of an extension are the platform's, so its owner alone cannot move it.
+fn moved_extension(statement: &str) -> Option<String> {
+    let found = PATTERNS.as_ref()?.move_extension.captures(statement)?;
+    Some(format!("select ferrobase.move_extension({}, {})", literal(&name(&found[1])), literal(&name(&found[2]))))
 }
 
 /// A `do` block whose statements have been replaced.
@@ -281,6 +303,28 @@ impl CreateExtension {
     }
 }
 
+/// A `drop extension`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropExtension {
+    pub names: Vec<String>,
+    pub only_if_there: bool,
+    pub cascades: bool,
+}
+
+impl DropExtension {
+    pub fn of(statement: &str) -> Option<Self> {
+        let head = statement.get(..4)?;
+        let found =
+            head.eq_ignore_ascii_case("drop").then(|| PATTERNS.as_ref()?.drop_extension.captures(statement))??;
+        Some(Self {
+            // No name of an extension has a comma in it.
+            names: found[2].split(',').map(|part| name(part.trim())).collect(),
+            only_if_there: found.get(1).is_some(),
+            cascades: found.get(5).is_some_and(|word| word.as_str().trim().eq_ignore_ascii_case("cascade")),
+        })
+    }
+}
+
 /// The extension that `comment on extension` is about, as dumps write it.
 pub fn commented_extension(statement: &str) -> Option<String> {
     let mut words = statement.split_whitespace();
@@ -306,6 +350,46 @@ pub fn literal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_supabases_postgres_may_do_becomes_calls_of_the_platform() {
+        for (statement, call) in [
+            (
+                "create publication supabase_realtime for all tables",
+                "select ferrobase.create_publication_of_all('supabase_realtime', null)",
+            ),
+            (
+                "CREATE PUBLICATION \"powersync\"\n  FOR ALL TABLES WITH (publish = 'insert, update')",
+                "select ferrobase.create_publication_of_all('powersync', 'insert, update')",
+            ),
+            (
+                "alter extension \"pg_trgm\" set schema extensions",
+                "select ferrobase.move_extension('pg_trgm', 'extensions')",
+            ),
+        ] {
+            assert_eq!(emulated(statement).as_deref(), Some(call), "{statement}");
+        }
+        for statement in
+            ["create publication p for table t", "alter extension x update", "alter extension x add function f()"]
+        {
+            assert_eq!(emulated(statement), None, "{statement}");
+        }
+    }
+
+    #[test]
+    fn drops_of_extensions_are_read() {
+        let read = |text| DropExtension::of(text).map(|drop| (drop.names.join(" "), drop.only_if_there, drop.cascades));
+        for (text, names, only_if_there, cascades) in [
+            ("drop extension pgjwt", "pgjwt", false, false),
+            ("DROP EXTENSION IF EXISTS \"uuid-ossp\" , Pg_Cron\n CASCADE ", "uuid-ossp pg_cron", true, true),
+            ("drop extension a,b restrict", "a b", false, false),
+        ] {
+            assert_eq!(read(text), Some((names.to_owned(), only_if_there, cascades)), "{text}");
+        }
+        for text in ["drop extensions a", "drop table extension", "create extension a", "", "dro\u{f6}p"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn event_triggers_become_calls_of_the_platform() {

@@ -225,8 +225,19 @@ fn folder(dir: &Path) -> Result<Vec<SqlFile>, MigrateError> {
     paths.iter().map(|path| file(path)).collect()
 }
 
+/// Reads a file, also one that gzip has compressed (`seed.sql.gz`).
 pub fn file(path: &Path) -> Result<SqlFile, MigrateError> {
-    let text = std::fs::read_to_string(path).map_err(|e| unreadable(&path.display().to_string(), &e.to_string()))?;
+    let read = || {
+        let bytes = std::fs::read(path)?;
+        let text = if path.extension().is_some_and(|extension| extension == "gz") {
+            std::io::read_to_string(flate2::read::MultiGzDecoder::new(bytes.as_slice()))?
+        } else {
+            String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no UTF-8"))?
+        };
+        // Editors on Windows write a byte order mark.
+        Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    };
+    let text = read().map_err(|e: std::io::Error| unreadable(&path.display().to_string(), &e.to_string()))?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     Ok(SqlFile::new(&name, text))
 }
@@ -317,6 +328,22 @@ mod tests {
         let known: Vec<_> = superseded.files.iter().map(|(sum, file)| (sum.clone(), file.file.clone())).collect();
         let kept: Vec<_> = superseded.unreleased.iter().map(|file| (file.checksum(), file.file.clone())).collect();
         assert_eq!(kept, known[31..]);
+    }
+
+    #[test]
+    fn a_file_may_be_compressed_and_have_a_byte_order_mark() {
+        use std::io::Write;
+        let files = Files::new("read", &["plain.sql", "packed.sql.gz", "latin.sql"]);
+        let path = |name: &str| files.0.join(name);
+        std::fs::write(path("plain.sql"), "\u{feff}select 1;").expect("a file");
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(b"select 2;").expect("compressed");
+        std::fs::write(path("packed.sql.gz"), packed.finish().expect("compressed")).expect("a file");
+        std::fs::write(path("latin.sql"), b"select '\xe9';").expect("a file");
+        assert_eq!(file(&path("plain.sql")).expect("read").text, "select 1;");
+        assert_eq!(file(&path("packed.sql.gz")).expect("read").text, "select 2;");
+        let refused = file(&path("latin.sql")).expect_err("refused").to_string();
+        assert!(refused.contains("latin.sql") && refused.contains("it is no UTF-8"), "{refused}");
     }
 
     #[test]

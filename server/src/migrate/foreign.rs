@@ -1,10 +1,10 @@
 //! `create extension` on a server whose files are not ours (`DATABASE_URL`) and that lacks the extension. What is installed there is
 //! used. Otherwise our SQL makes the extension: through pg_tle if the server has it, else as plain objects, which PostgreSQL does not
-//! list as an extension and `_supavisor.extensions` records. Compiled extensions are refused.
+//! list as an extension and `_supavisor.extensions` records. `drop extension` drops these. Compiled extensions are refused.
 
 use tokio_postgres::{Client, Error};
 
-use super::emulated::{CreateExtension, literal};
+use super::emulated::{CreateExtension, DropExtension, literal};
 use crate::extensions::Extension;
 
 /// Ours that need a file in the cluster's folder, or write files there.
@@ -12,6 +12,17 @@ const OF_OUR_CLUSTER: [&str; 3] = ["supabase_vault", "pgsodium", "pg_tle"];
 
 /// Makes the script of `http` leave out what only the embedded PostgreSQL can do.
 const FOREIGN: &str = "select pg_catalog.set_config('ferrobase.is_foreign', 'on', true);\n";
+
+/// Lists the objects of a database.
+const OBJECTS: &str = include_str!("foreign_objects.sql");
+
+/// The objects before a script runs.
+const BEFORE: &str = "pg_temp.ferrobase_before";
+
+/// Types of objects, as `pg_identify_object` has them, that are dropped by themselves. Others go with these.
+const DROPPED: &str =
+    "'table', 'view', 'materialized view', 'sequence', 'foreign table', 'function', 'procedure', 'aggregate', 'type',
+    'operator', 'cast', 'schema', 'foreign-data wrapper', 'event trigger'";
 
 /// What runs in place of `create extension` on a server that has no such extension; `None` leaves the answer to PostgreSQL.
 pub async fn instead_of(client: &Client, wanted: &CreateExtension) -> Result<Option<String>, Error> {
@@ -70,9 +81,69 @@ pub async fn is_recorded(client: &Client, name: &str) -> Result<bool, Error> {
     Ok(client.query_one(recorded, &[&name]).await?.get(0))
 }
 
-/// Statements that create the objects, leaving the search path changed.
+/// What runs in place of `drop extension`; `None` if PostgreSQL knows all that it names.
+pub async fn dropped(client: &Client, wanted: &DropExtension) -> Result<Option<String>, Error> {
+    let recorded = "select array(select name from _supavisor.extensions where name = any ($1))";
+    let recorded: Vec<String> = client.query_one(recorded, &[&wanted.names]).await?.get(0);
+    if recorded.is_empty() {
+        return Ok(None);
+    }
+    let mut text: String = recorded.iter().map(|name| removal(name, wanted.cascades)).collect();
+    let others: Vec<String> =
+        wanted.names.iter().filter(|name| !recorded.contains(name)).map(|name| quoted(name)).collect();
+    if !others.is_empty() {
+        let (may_lack, cascades) =
+            (if wanted.only_if_there { "if exists " } else { "" }, if wanted.cascades { " cascade" } else { "" });
+        text.push_str(&format!("drop extension {may_lack}{}{cascades}", others.join(", ")));
+    }
+    Ok(Some(text))
+}
+
+/// Drops the recorded objects of an extension. Without `cascade` it fails if anything else would go with them.
+fn removal(name: &str, cascades: bool) -> String {
+    format!(
+        r#"do $ferrobase$
+declare
+  made text[];
+  statement text;
+  others text;
+begin
+  select objects into made from _supavisor.extensions where name = {name};
+  if made is null then
+    raise exception 'the objects of extension % were created by an earlier version, which did not record them: drop them one by one', {quoted}
+      using errcode = '0A000';
+  end if;
+  create temporary table ferrobase_before on commit drop as
+    select objects.*, o.type || ' ' || o.identity as told
+    from ({OBJECTS}) as objects, pg_catalog.pg_identify_object(classid, objid, objsubid) as o;
+  for statement in
+    select pg_catalog.format('drop %s if exists %s cascade', replace(o.type, '-', ' '), o.identity)
+    from unnest(made) with ordinality as list (told, place)
+    join {BEFORE} b using (told), pg_catalog.pg_identify_object(b.classid, b.objid, b.objsubid) as o
+    where o.type in ({DROPPED})
+    order by list.place
+  loop
+    execute statement;
+  end loop;
+  select pg_catalog.string_agg(b.told, ', ') into others from {BEFORE} b
+  where b.told <> all (made)
+    and not exists (select from ({OBJECTS}) as now where (now.classid, now.objid, now.objsubid) = (b.classid, b.objid, b.objsubid));
+  drop table {BEFORE};
+  if others is not null and not {cascades} then
+    raise exception 'cannot drop extension % because other objects depend on it: %', {quoted}, others
+      using errcode = '2BP01', hint = 'Use DROP ... CASCADE to drop the dependent objects too.';
+  end if;
+  delete from _supavisor.extensions where name = {name};
+end $ferrobase$;
+"#,
+        name = literal(name),
+        quoted = literal(&quoted(name)),
+    )
+}
+
+/// Statements that create the objects and record them, leaving the search path changed.
 fn objects(extension: &Extension, schema: &str, required: &[(&String, String)]) -> String {
-    let mut text = String::new();
+    let mut text = format!("create temporary table ferrobase_before on commit drop as {OBJECTS};\n");
     let schema = extension.schema.as_deref().unwrap_or(schema);
     if extension.schema.is_some() {
         text.push_str(&format!("create schema if not exists {};\n", quoted(schema)));
@@ -92,7 +163,13 @@ fn objects(extension: &Extension, schema: &str, required: &[(&String, String)]) 
     }
     text.push_str(&script);
     text.push_str(&format!(
-        ";\ninsert into _supavisor.extensions (name, version, schema) values ({}, {}, {});\n",
+        ";\ninsert into _supavisor.extensions (name, version, schema, objects)
+         select {}, {}, {}, array(
+           select o.type || ' ' || o.identity
+           from ({OBJECTS}) as now, pg_catalog.pg_identify_object(classid, objid, objsubid) as o
+           where not exists (select from {BEFORE} b
+                             where (b.classid, b.objid, b.objsubid) = (now.classid, now.objid, now.objsubid))
+           order by objid desc);\ndrop table {BEFORE};\n",
         literal(&extension.name),
         literal(&extension.version),
         literal(schema)
@@ -153,9 +230,9 @@ mod tests {
         let text = objects(&pgjwt, "my \"schema", &[(&required, "extensions".to_owned())]);
         assert!(text.contains("set search_path = \"my \"\"schema\", \"extensions\", pg_catalog"), "{text}");
         assert!(!text.contains("@extschema"), "{text}");
-        assert!(text.contains("values ('pgjwt', '0.2.0', 'my \"schema')"), "{text}");
+        assert!(text.contains("select 'pgjwt', '0.2.0', 'my \"schema', array("), "{text}");
         let pgmq = objects(&Extension::find("pgmq").expect("one of ours"), "public", &[]);
-        assert!(pgmq.starts_with("create schema if not exists \"pgmq\";") && !pgmq.contains("config_dump"), "{pgmq}");
+        assert!(pgmq.contains("create schema if not exists \"pgmq\";") && !pgmq.contains("config_dump"), "{pgmq}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use super::MigrateError;
-use super::emulated::{CreateExtension, commented_extension, emulated};
+use super::emulated::{CreateExtension, DropExtension, commented_extension, emulated};
 use super::error::{describe, in_file, unopened};
 use super::files::SqlFile;
 use super::foreign;
@@ -203,6 +203,11 @@ impl Session {
             }
             // Of the embedded PostgreSQL: it says what is wrong.
             return foreign::instead_of(&self.client, &extension).await;
+        }
+        if let Some(dropped) = DropExtension::of(statement)
+            && self.records_extensions().await?
+        {
+            return foreign::dropped(&self.client, &dropped).await;
         }
         if let Some(extension) = commented_extension(statement)
             && self.records_extensions().await?

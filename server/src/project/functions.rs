@@ -40,11 +40,15 @@ impl Project {
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .filter(|name| is_slug(name))
             .collect();
-        slugs.extend(self.values.tables_below("functions"));
+        // Names of sections are in lower case.
+        let sections = self.values.tables_below("functions");
+        let alone = sections.into_iter().filter(|name| slugs.iter().all(|slug| slug.to_lowercase() != *name));
+        let alone: Vec<String> = alone.collect();
+        slugs.extend(alone);
         slugs.sort();
         slugs.dedup();
         for slug in slugs {
-            let path = |key: &str| format!("functions.{slug}.{key}");
+            let path = |key: &str| format!("functions.{}.{key}", slug.to_lowercase());
             if !is_slug(&slug) {
                 skipped.push(format!("Invalid Function name: {slug}. Must start with at least one letter, and only include alphanumeric characters, underscores, and hyphens."));
                 continue;
@@ -142,12 +146,13 @@ mod tests {
                 ("supabase/functions/off/index.ts", ""),
                 ("supabase/functions/_shared/index.ts", ""),
                 ("supabase/functions/notes/readme.md", ""),
+                ("supabase/functions/sendMail/index.ts", ""),
                 ("supabase/functions/import_map.json", "{}"),
                 ("supabase/other/main.ts", ""),
                 ("supabase/functions/.env", "A=file\nSUPABASE_URL=x\n"),
                 (
                     "supabase/config.toml",
-                    "[functions.hello]\nverify_jwt = false\n[functions.off]\nenabled = false\n\
+                    "[functions.hello]\nverify_jwt = false\n[functions.sendMail]\nverify_jwt = false\n[functions.off]\nenabled = false\n\
                      [functions.named]\nentrypoint = \"./other/main.ts\"\n[edge_runtime.secrets]\na = \"config\"\nb = \"two\"\n",
                 ),
             ],
@@ -155,7 +160,7 @@ mod tests {
         let project = folder.load(&[]);
         let (functions, skipped) = project.functions();
         let found: Vec<_> = functions.iter().map(|f| (f.slug.as_str(), f.verify_jwt)).collect();
-        assert_eq!(found, [("hello", false), ("named", true), ("old", true)]);
+        assert_eq!(found, [("hello", false), ("named", true), ("old", true), ("sendMail", false)]);
         assert_eq!(skipped, ["Skipped serving Function: off"]);
         assert!(functions[0].imports.as_ref().is_some_and(|file| file.ends_with("hello/deno.json")));
         assert!(functions[2].imports.as_ref().is_some_and(|file| file.ends_with("functions/import_map.json")));

@@ -239,6 +239,15 @@ pub fn path_of_variable(name: &str) -> Option<&'static str> {
         .find(|path| path.len() == name.len() && path.replace('.', "_").eq_ignore_ascii_case(name))
 }
 
+/// The known keys of a section of the file, such as `auth.external.github`, whose name a star stands for. Other sections have
+/// only keys that [`path_of_variable`] finds.
+pub fn keys_of_section(section: &str) -> impl Iterator<Item = String> {
+    KEYS.iter().filter_map(move |(pattern, _)| {
+        let (above, key) = pattern.rsplit_once('.')?;
+        (key != "*" && above.contains('*') && matches(above, section)).then(|| format!("{section}.{key}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

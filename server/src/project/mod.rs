@@ -8,11 +8,13 @@ mod buckets;
 mod declared;
 mod deno;
 mod dotenv;
+mod encrypted;
 mod functions;
 mod keys;
 mod migrations;
 mod origin;
 mod seeds;
+mod served;
 mod settings;
 mod status;
 mod third_party;
@@ -28,6 +30,7 @@ pub use functions::FunctionConfig;
 pub use migrations::{MigrationFiles, new_migration_path};
 use origin::Places;
 pub use seeds::SeedFile;
+pub use served::{Served, ServedLock};
 pub use settings::KnownKeys;
 pub use status::{Format, Status};
 use values::Values;
@@ -114,6 +117,7 @@ impl Project {
             Some(line) => ProjectError::NotToml { path: file.clone(), line, reason },
             None => ProjectError::Invalid(reason),
         })?;
+        let places = Places::of(&text, values.overrides(&environment));
         let mut warnings = values.warnings.clone();
         warnings.extend(warnings::warnings(&values));
         warnings.extend(third_party::issuers(&values).1);
@@ -123,7 +127,7 @@ impl Project {
             id,
             warnings,
             values,
-            places: Places::of(&text, &environment),
+            places,
             elsewhere: None,
             environment,
             has_overrides: false,
@@ -194,6 +198,11 @@ impl Project {
     /// for that.
     pub fn exposes_new_tables(&self) -> bool {
         self.values.flag("api.auto_expose_new_tables", true)
+    }
+
+    /// Whether the configuration has an opinion about that.
+    pub fn says_what_is_exposed(&self) -> bool {
+        self.values.text("api.auto_expose_new_tables").is_some()
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
 use super::Project;
-use super::keys::{self, KEYS, Use};
+use super::keys::{KEYS, Use};
 
 /// Variables set by the code in `settings.rs`, and their keys.
 const DIRECT: [(&str, &str); 22] = [
@@ -58,17 +58,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// `text` is the content of `config.toml`.
-    pub fn of(text: &str, environment: &BTreeMap<String, String>) -> Self {
+    /// `text` is the content of `config.toml`; `overrides` are the keys that variables override, and these.
+    pub fn of(text: &str, overrides: Vec<(String, String)>) -> Self {
         let mut places = Self::default();
         if let Ok(table) = DeTable::parse(text) {
             places.add("", table.get_ref(), text);
         }
-        for name in environment.keys() {
-            if let Some(path) = name.strip_prefix("SUPABASE_").and_then(keys::path_of_variable) {
-                places.variables.insert(path.to_owned(), name.clone());
-            }
-        }
+        places.variables.extend(overrides);
         places
     }
 

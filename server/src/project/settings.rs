@@ -213,7 +213,10 @@ impl Project {
 
     fn mail(&self, settings: &mut Settings) -> Result<(), ProjectError> {
         let values = &self.values;
-        let smtp = values.has_table("auth.email.smtp") && values.flag("auth.email.smtp.enabled", true);
+        let host = values.text_or("auth.email.smtp.host", "");
+        // The inbox, as the CLI's containers see it.
+        let is_inbox = matches!(host.as_str(), "inbucket" | "mailpit") || host.starts_with("supabase_inbucket_");
+        let smtp = values.has_table("auth.email.smtp") && values.flag("auth.email.smtp.enabled", true) && !is_inbox;
         settings.set("FERROBASE_MAIL", if smtp { "smtp" } else { "inbox" });
         if smtp {
             for (key, name) in [
@@ -228,7 +231,7 @@ impl Project {
                 let path = format!("auth.email.smtp.{key}");
                 let text = if ["user", "pass"].contains(&key) { values.written(&path) } else { values.text(&path) };
                 if let Some(text) = text {
-                    settings.set(name, text);
+                    settings.set(name, if text == "host.docker.internal" { "127.0.0.1".to_owned() } else { text });
                 }
             }
         }
@@ -316,10 +319,33 @@ impl Project {
             }
             for key in ["enabled", "uri", "secrets"] {
                 if let Some(text) = values.text(&path(key)) {
+                    let text = if key == "uri" { self.reachable(&text) } else { text };
                     settings.set(&format!("GOTRUE_HOOK_{}_{}", hook.to_uppercase(), key.to_uppercase()), text);
                 }
             }
         }
+    }
+
+    /// A URL as this machine reaches it. Projects name the host and their own API as the CLI's containers see them
+    /// (`http://host.docker.internal:54321/functions/v1/x`, `http://kong:8000`).
+    fn reachable(&self, text: &str) -> String {
+        let Ok(mut url) = url::Url::parse(text) else { return text.to_owned() };
+        let host = url.host_str().unwrap_or_default();
+        let is_gateway = (host == "kong" || host.starts_with("supabase_kong_")) && url.port() == Some(8000);
+        let is_here = is_gateway || host == "host.docker.internal";
+        // A copy is served at another port than the configured one.
+        let is_loopback = matches!(host, "127.0.0.1" | "localhost");
+        let is_own = is_gateway || url.port() == Some(self.port("api.port", 54321));
+        if !matches!(url.scheme(), "http" | "https") || !(is_here || (is_loopback && is_own)) {
+            return text.to_owned();
+        }
+        if is_here {
+            let _ = url.set_host(Some("127.0.0.1"));
+        }
+        if is_own {
+            let _ = url.set_port(Some(self.api_port()));
+        }
+        url.to_string()
     }
 
     /// The error for a file that is named by a key.
@@ -376,6 +402,39 @@ mod tests {
 
     fn settings(project: &Project) -> BTreeMap<String, String> {
         project.settings().expect("settings").into_iter().collect()
+    }
+
+    #[test]
+    fn addresses_inside_of_containers_become_those_of_this_machine() {
+        let hook = |name: &str, uri: &str| format!("[auth.hook.{name}]\nenabled = true\nuri = \"{uri}\"\n");
+        let config = "[api]\nport = 60001\n[auth.email.smtp]\nhost = \"inbucket\"\nport = 2500\n".to_owned()
+            + &hook("send_email", "http://host.docker.internal:60001/functions/v1/send-email")
+            + &hook("send_sms", "http://kong:8000/functions/v1/send-sms")
+            + &hook("before_user_created", "http://host.docker.internal:3000/api/hook")
+            + &hook("custom_access_token", "http://localhost:60001/functions/v1/claims")
+            + &hook("mfa_verification_attempt", "https://kong.example:60001/hook");
+        let folder = Folder::new("containers", &[("supabase/config.toml", config.as_str())]);
+        let project = folder.load(&[]);
+        let uri = |project: &Project, name: &str| settings(project).remove(&format!("GOTRUE_HOOK_{name}_URI"));
+        for (name, here) in [
+            ("SEND_EMAIL", "http://127.0.0.1:60001/functions/v1/send-email"),
+            ("SEND_SMS", "http://127.0.0.1:60001/functions/v1/send-sms"),
+            ("BEFORE_USER_CREATED", "http://127.0.0.1:3000/api/hook"),
+            ("CUSTOM_ACCESS_TOKEN", "http://localhost:60001/functions/v1/claims"),
+            ("MFA_VERIFICATION_ATTEMPT", "https://kong.example:60001/hook"),
+        ] {
+            assert_eq!(uri(&project, name).as_deref(), Some(here), "{name}");
+        }
+        assert_eq!(settings(&project).remove("FERROBASE_MAIL").as_deref(), Some("inbox"));
+        // A copy calls its own functions.
+        let copy = project.served_at(super::super::CopyTarget {
+            data_dir: folder.0.clone(),
+            api: 7,
+            db: 8,
+            inbox: 9,
+            smtp: 0,
+        });
+        assert_eq!(uri(&copy, "CUSTOM_ACCESS_TOKEN").as_deref(), Some("http://localhost:7/functions/v1/claims"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::keys;
+use super::{encrypted, keys};
 
 /// One value of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,15 +37,64 @@ impl Values {
         let mut values = Self::default();
         values.flatten("", &toml::Value::Table(table), environment);
         values.take_old_names();
-        for (name, value) in environment {
-            let Some(path) = name.strip_prefix("SUPABASE_").and_then(keys::path_of_variable) else { continue };
-            let value = match values.values.get(path) {
+        for (path, name) in values.overrides(environment) {
+            let Some(value) = environment.get(&name) else { continue };
+            let value = match values.values.get(&path) {
                 Some(Value::List(_)) => Value::List(split(value)),
                 _ => Value::Text(value.clone()),
             };
-            values.values.insert(path.to_owned(), value);
+            values.values.insert(path, value);
         }
+        values.decrypt(environment);
         Ok(values)
+    }
+
+    /// The keys that `SUPABASE_…` variables override, with the variables. A key with a name of the project's in it, such as
+    /// `auth.external.github.secret`, is one if the file has that section.
+    pub fn overrides(&self, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+        let variables: Vec<(&str, &String)> =
+            environment.keys().filter_map(|name| Some((name.strip_prefix("SUPABASE_")?, name))).collect();
+        if variables.is_empty() {
+            return Vec::new();
+        }
+        let mut found: Vec<(String, String)> = variables
+            .iter()
+            .filter_map(|(name, whole)| Some((keys::path_of_variable(name)?.to_owned(), (*whole).clone())))
+            .collect();
+        let of_sections = self.tables.iter().flat_map(|table| keys::keys_of_section(table));
+        for path in of_sections.chain(self.values.keys().cloned()) {
+            let wanted = path.replace('.', "_");
+            let named = variables.iter().find(|(name, _)| name.eq_ignore_ascii_case(&wanted));
+            if let Some((_, whole)) = named
+                && !path.starts_with("remotes.")
+                && found.iter().all(|(known, _)| *known != path)
+            {
+                found.push((path, (*whole).clone()));
+            }
+        }
+        found
+    }
+
+    /// Opens values that dotenvx has encrypted. One that no key opens counts as unset.
+    fn decrypt(&mut self, environment: &BTreeMap<String, String>) {
+        let private = encrypted::keys(environment);
+        let mut shut = Vec::new();
+        for (path, value) in &mut self.values {
+            let Value::Text(text) = value else { continue };
+            match encrypted::open(text, &private) {
+                Some(Some(opened)) => *text = opened,
+                Some(None) => shut.push(path.clone()),
+                None => {}
+            }
+        }
+        for path in shut {
+            self.values.remove(&path);
+            if !path.starts_with("remotes.") {
+                let why =
+                    if private.is_empty() { "DOTENV_PRIVATE_KEY is not set" } else { "no DOTENV_PRIVATE_KEY opens it" };
+                self.warnings.push(format!("{path} is encrypted, and {why}: it counts as unset"));
+            }
+        }
     }
 
     fn flatten(&mut self, path: &str, value: &toml::Value, environment: &BTreeMap<String, String>) {
@@ -92,7 +141,8 @@ impl Values {
 
     /// Warns about an unset variable. Sections that may be disabled are left to the caller, which knows whether they are in use.
     fn unset(&mut self, path: &str, value: &str) {
-        if !path.starts_with("auth.external.")
+        if !path.starts_with("remotes.")
+            && !path.starts_with("auth.external.")
             && !path.starts_with("auth.sms.")
             && !path.starts_with("auth.third_party.")
             && !path.starts_with("experimental.")
@@ -237,6 +287,33 @@ mod tests {
         assert_eq!(values.warnings, ["environment variable is unset: NONE (auth.jwt_secret)"]);
         assert_eq!((values.text("api.port").as_deref(), values.text("db.port").as_deref()), (Some("9"), Some("7")));
         assert_eq!(values.list("api.schemas"), Some(vec!["a".to_owned(), "b".to_owned()]));
+    }
+
+    #[test]
+    fn variables_also_override_keys_of_sections_that_the_file_has() {
+        let file = "[auth.external.github]\nenabled = true\nsecret = \"from the file\"\n[auth.email.smtp]\nhost = \"a\"\n\
+                    [storage.buckets.images]\n[remotes.production]\nproject_id = \"x\"\n";
+        let values = parse(
+            file,
+            &[
+                ("SUPABASE_AUTH_EXTERNAL_GITHUB_SECRET", "from the environment"),
+                ("SUPABASE_AUTH_EXTERNAL_GITHUB_CLIENT_ID", "id"),
+                ("SUPABASE_AUTH_EXTERNAL_GOOGLE_SECRET", "of no section"),
+                ("SUPABASE_AUTH_EMAIL_SMTP_HOST", "b"),
+                ("SUPABASE_STORAGE_BUCKETS_IMAGES_PUBLIC", "true"),
+                ("SUPABASE_REMOTES_PRODUCTION_PROJECT_ID", "y"),
+            ],
+        );
+        for (path, wanted) in [
+            ("auth.external.github.secret", Some("from the environment")),
+            ("auth.external.github.client_id", Some("id")),
+            ("auth.external.google.secret", None),
+            ("auth.email.smtp.host", Some("b")),
+            ("storage.buckets.images.public", Some("true")),
+            ("remotes.production.project_id", Some("x")),
+        ] {
+            assert_eq!(values.text(path).as_deref(), wanted, "{path}");
+        }
     }
 
     #[test]

@@ -195,7 +195,7 @@ async fn a_database_with_postgres_as_superuser_is_upgraded() {
         ("select pubowner::regrole from pg_publication where pubname = 'mine'", "postgres"),
         ("select proowner::regrole from pg_proc where oid = 'hstore(text, text)'::regprocedure", "supabase_admin"),
         (GRAPHQL, "supabase_admin t"),
-        (OWNERS_OF_EXTENSIONS, "hstore pg_stat_statements supabase_vault"),
+        (OWNERS_OF_EXTENSIONS, "hstore pg_stat_statements pgcrypto supabase_vault uuid-ossp"),
         (UNRECORDED_OWNERS, "0"),
         (
             "select defaclacl::text ~ 'anon' from pg_default_acl where defaclrole = 'postgres'::regrole
@@ -236,12 +236,12 @@ async fn a_database_from_before_the_schema_graphql_gets_it_and_its_extensions_be
     db.one("drop schema graphql; create extension hstore").await;
     db.one("update _supavisor.platform_files set checksum = 'of then'").await;
     query(&db.url, "create extension pg_trgm schema extensions").await.expect("the project's own");
-    assert_eq!(db.one(OWNERS_OF_EXTENSIONS).await, "pg_trgm");
+    assert_eq!(db.one(OWNERS_OF_EXTENSIONS).await, "pg_trgm pgcrypto uuid-ossp");
     for _ in 0..2 {
         migrate::prepare(&db.admin, "a secret", &GivenUrls::default()).await.expect("platform");
         assert_eq!(db.one(GRAPHQL).await, "supabase_admin t");
         // What the administrator made beside them stays the administrator's.
-        assert_eq!(db.one(OWNERS_OF_EXTENSIONS).await, "pg_stat_statements pg_trgm supabase_vault");
+        assert_eq!(db.one(OWNERS_OF_EXTENSIONS).await, "pg_stat_statements pg_trgm pgcrypto supabase_vault uuid-ossp");
         assert_eq!(db.one(UNRECORDED_OWNERS).await, "0");
     }
     let owner = "select proowner::regrole from pg_proc where proname = 'create_secret'";

@@ -1,58 +1,126 @@
 //! `functions new|serve`.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use clap::Subcommand;
 
 use super::init::new_function;
 use super::running::Place;
 use super::{open, say};
-use crate::project::Project;
+use crate::project::{Project, Served, ServedLock};
 
 #[derive(Subcommand)]
 pub enum FunctionsCommand {
     /// Create a sample function
-    New { slug: String },
+    New {
+        slug: String,
+        /// Accepted for scripts: the sample is called with a token of the project
+        #[arg(long, hide = true, value_parser = ["none", "apikey", "user"])]
+        auth: Option<String>,
+    },
     /// Show the output of the project's functions, which its server runs with hot reload
-    Serve {
-        /// Accepted for scripts: all functions are served
-        slugs: Vec<String>,
-        /// File with the functions' environment [default: supabase/functions/.env]
-        #[arg(long)]
-        env_file: Option<PathBuf>,
-        /// Allow calls without a token
-        #[arg(long)]
-        no_verify_jwt: bool,
+    Serve(ServeArgs),
+    /// Commands for functions of the hosted platform, which are refused
+    #[command(name = "deploy", hide = true, aliases = ["delete", "download", "list"])]
+    Hosted {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        arguments: Vec<String>,
     },
 }
 
+#[derive(clap::Args)]
+pub struct ServeArgs {
+    /// Accepted for scripts: all functions are served
+    slugs: Vec<String>,
+    /// File with the functions' environment [default: supabase/functions/.env]
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
+    /// Allow calls without a token
+    #[arg(long)]
+    no_verify_jwt: bool,
+    /// Import map for all functions, instead of their own
+    #[arg(long, value_name = "FILE")]
+    import_map: Option<PathBuf>,
+    /// Accepted for scripts: all functions are served
+    #[arg(long, hide = true)]
+    all: bool,
+    /// Refused: there is no inspector
+    #[arg(long, hide = true)]
+    inspect: bool,
+    #[arg(long, hide = true, value_name = "MODE")]
+    inspect_mode: Option<String>,
+    #[arg(long, hide = true)]
+    inspect_main: bool,
+}
+
 pub fn functions(command: &FunctionsCommand) -> anyhow::Result<()> {
-    let project = open()?;
     match command {
-        FunctionsCommand::New { slug } => new_function(&project, slug),
-        FunctionsCommand::Serve { env_file, no_verify_jwt, .. } => {
-            let place = Place::of(&project);
-            anyhow::ensure!(
-                place.process().is_some() || (env_file.is_none() && !no_verify_jwt),
-                "the project is not running: start it with 'ferrobase start'"
-            );
-            if env_file.is_some() || *no_verify_jwt {
-                anyhow::bail!(
-                    "start the project with {}: its server runs the functions",
-                    match env_file {
-                        Some(file) => format!("FERROBASE_FUNCTIONS_ENV_FILE={} ferrobase start", file.display()),
-                        None => "FERROBASE_FUNCTIONS_NO_VERIFY_JWT=true ferrobase start".to_owned(),
-                    }
-                );
-            }
-            follow(&project, &place)
+        FunctionsCommand::New { slug, .. } => new_function(&open()?, slug),
+        FunctionsCommand::Serve(args) => serve(&open()?, args),
+        FunctionsCommand::Hosted { .. } => anyhow::bail!(
+            "this command is for functions of the hosted platform: here every folder of supabase/functions is served, and 'serve' \
+             in production serves those of FERROBASE_FUNCTIONS"
+        ),
+    }
+}
+
+/// The longest time that a server takes to notice the options.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Hands the options to the project's server, which drops them when this process ends, and shows what the functions print.
+fn serve(project: &Project, args: &ServeArgs) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !args.inspect && args.inspect_mode.is_none() && !args.inspect_main,
+        "there is no inspector: functions print to this terminal, and 'deno run --inspect-brk' runs one file under a debugger"
+    );
+    let place = Place::of(project);
+    anyhow::ensure!(place.process().is_some(), "the project is not running: start it with 'ferrobase start'");
+    let file = |path: &Option<PathBuf>| -> anyhow::Result<Option<PathBuf>> {
+        let found =
+            |path: &PathBuf| std::fs::canonicalize(path).with_context(|| format!("cannot read {}", path.display()));
+        path.as_ref().map(found).transpose()
+    };
+    let served =
+        Served { env_file: file(&args.env_file)?, import_map: file(&args.import_map)?, is_open: args.no_verify_jwt };
+    let mut log = File::open(place.log()).context("cannot read the server's log")?;
+    log.seek(SeekFrom::End(0))?;
+    let _lock = if served == Served::default() {
+        None
+    } else {
+        let lock = ServedLock::take(&project.data_dir(), &served)?;
+        wait_until_noticed(&place.log(), log.stream_position()?)?;
+        Some(lock)
+    };
+    follow(project, &place, log)
+}
+
+/// Waits until the server has logged that it serves with the options. `from`: where the log ended before.
+fn wait_until_noticed(log: &Path, from: u64) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        let mut file = File::open(log)?;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        if String::from_utf8_lossy(&bytes).contains(ServedLock::NOTICED) {
+            return Ok(());
         }
+        if begun.elapsed() > NOTICE_TIMEOUT {
+            say(
+                "WARN: the project's server has not told that it takes the options; an older version does not know them",
+            );
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
 /// Prints the output of functions as it comes, until interrupted or until the server ends.
-fn follow(project: &Project, place: &Place) -> anyhow::Result<()> {
-    use std::io::{Read, Seek, SeekFrom};
+fn follow(project: &Project, place: &Place, mut log: File) -> anyhow::Result<()> {
     let (functions, skipped) = project.functions();
     skipped.iter().for_each(|line| say(line));
     let base = format!("{}/functions/v1", project.api_url());
@@ -60,12 +128,10 @@ fn follow(project: &Project, place: &Place) -> anyhow::Result<()> {
     for function in functions.iter().take(5) {
         say(&format!(" - {base}/{}", function.slug));
     }
-    let mut file = std::fs::File::open(place.log())?;
-    file.seek(SeekFrom::End(0))?;
     let mut rest = String::new();
     while place.process().is_some() {
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        log.read_to_end(&mut bytes)?;
         rest.push_str(&String::from_utf8_lossy(&bytes));
         while let Some(end) = rest.find('\n') {
             let line: String = rest.drain(..=end).collect();
@@ -73,7 +139,7 @@ fn follow(project: &Project, place: &Place) -> anyhow::Result<()> {
                 say(line.trim_end());
             }
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
 }

@@ -39,6 +39,9 @@ pub struct TypesArgs {
     query_timeout: Duration,
     #[command(flatten)]
     form: FormArgs,
+    /// Refused: a project of the hosted platform
+    #[arg(long, hide = true, value_name = "ID")]
+    project_id: Option<String>,
     #[command(flatten)]
     target: TargetArgs,
 }
@@ -52,7 +55,11 @@ pub fn generate(command: GenCommand) -> anyhow::Result<()> {
 }
 
 fn print_types(args: TypesArgs) -> anyhow::Result<()> {
-    let TypesArgs { lang, mut schema, swift_access_control, query_timeout, form, target, .. } = args;
+    let TypesArgs { lang, mut schema, swift_access_control, query_timeout, form, target, project_id, .. } = args;
+    anyhow::ensure!(
+        project_id.is_none(),
+        "there is no linked project: leave out --project-id for this folder's database, or name another by --db-url"
+    );
     // With --db-url a project is optional. If there is one, it determines the default schemas.
     let project = if target.is_local() { Some(open()?) } else { find().ok() };
     let text = block_on(async {

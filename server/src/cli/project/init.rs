@@ -23,6 +23,9 @@ pub struct InitArgs {
     /// Accepted for scripts: there are no questions
     #[arg(short, long, hide = true)]
     interactive: bool,
+    /// Refused: tables are stored in PostgreSQL's own heap
+    #[arg(long, hide = true)]
+    use_orioledb: bool,
     /// Accepted for scripts: editor settings are not written
     #[arg(long, hide = true, alias = "with-vscode-workspace", alias = "with-intellij-settings")]
     with_vscode_settings: bool,
@@ -30,7 +33,8 @@ pub struct InitArgs {
 
 /// Creates a project in the current folder, even below another project: `supabase/config.toml` and `supabase/.gitignore`.
 pub fn init(args: &InitArgs) -> anyhow::Result<()> {
-    let root = std::env::current_dir()?;
+    let root = super::global::start_folder()?;
+    anyhow::ensure!(!args.use_orioledb, "OrioleDB is not available here: tables are stored in PostgreSQL's own heap");
     begin(&root, args.force)?;
     if args.with_vscode_settings {
         super::say("WARN: editor settings are not written");

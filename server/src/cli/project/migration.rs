@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
 
 use super::ask::{answers_yes, defaults_to_yes};
-use super::database::rebuild;
+use super::database::{ElsewhereArgs, rebuild};
 use super::pending::pending;
 use super::serve::Extent;
 use super::squash::squash;
@@ -43,12 +43,19 @@ pub enum MigrationCommand {
         /// Accepted for scripts: the project's own database is always used
         #[arg(long)]
         local: bool,
+        #[command(flatten)]
+        elsewhere: ElsewhereArgs,
     },
     /// Replace all migrations by one file with the resulting schema
     Squash {
+        /// Refused: all migrations are replaced
+        #[arg(long, hide = true)]
+        version: Option<String>,
         /// Accepted for scripts: the project's own database is always used
         #[arg(long)]
         local: bool,
+        #[command(flatten)]
+        elsewhere: ElsewhereArgs,
     },
     /// Write the migrations recorded in a database to files
     Fetch {
@@ -80,8 +87,18 @@ pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
         MigrationCommand::New { name } => new_migration(&project, &name),
         MigrationCommand::List(target) => list(&project, &target),
         MigrationCommand::Up { include_all, target } => up(&project, &target, include_all),
-        MigrationCommand::Down { last, version, yes, local: _ } => down(&project, last, version.as_deref(), yes),
-        MigrationCommand::Squash { local: _ } => squash(&project),
+        MigrationCommand::Down { last, version, yes, local: _, elsewhere } => {
+            elsewhere.refuse()?;
+            down(&project, last, version.as_deref(), yes)
+        }
+        MigrationCommand::Squash { version, local: _, elsewhere } => {
+            anyhow::ensure!(
+                version.is_none(),
+                "--version is not available: move the later files away, squash, and move them back"
+            );
+            elsewhere.refuse_history()?;
+            squash(&project)
+        }
         MigrationCommand::Fetch { yes, target } => fetch(&project, &target, yes),
         MigrationCommand::Repair { versions, status, target } => repair(&project, &target, &versions, status),
     }

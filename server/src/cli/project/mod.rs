@@ -7,8 +7,10 @@ mod diff;
 mod docker;
 mod dump;
 mod ephemeral;
+mod extras;
 mod functions;
 mod generate;
+mod global;
 mod import;
 mod init;
 mod inspect;
@@ -20,6 +22,7 @@ mod pgtap;
 mod programs;
 mod pull;
 mod push;
+mod query;
 mod running;
 mod serve;
 mod signing_key;
@@ -35,6 +38,7 @@ use std::collections::BTreeMap;
 pub use database::{DbCommand, SeedTarget};
 pub use functions::FunctionsCommand;
 pub use generate::GenCommand;
+pub use global::{GlobalArgs, HOSTED, HostedArgs, refuse_hosted};
 pub use import::ImportArgs;
 pub use init::InitArgs;
 pub use inspect::InspectCommand;
@@ -82,9 +86,12 @@ fn open() -> anyhow::Result<Project> {
 }
 
 fn find() -> anyhow::Result<Project> {
-    let environment: BTreeMap<String, String> =
-        std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
-    Ok(Project::find(&std::env::current_dir()?, environment)?)
+    Ok(Project::find(&global::start_folder()?, environment())?)
+}
+
+/// Variables of this process that are text.
+fn environment() -> BTreeMap<String, String> {
+    std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
 }
 
 /// The settings of the project's server.

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::ask::defaults_to_yes;
-use super::diff::between;
+use super::diff::{OtherEngines, between};
 use super::squash::schema_of;
 use super::target::{Target, TargetArgs};
 use super::{open, say};
@@ -29,11 +29,17 @@ pub struct PullArgs {
     /// Do not ask before recording the migration as applied
     #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
     yes: bool,
+    /// Accepted for scripts: it is the only engine
+    #[arg(long, hide = true, value_parser = ["migra"])]
+    diff_engine: Option<String>,
+    #[command(flatten)]
+    others: OtherEngines,
     #[command(flatten)]
     target: TargetArgs,
 }
 
 pub fn pull(args: &PullArgs) -> anyhow::Result<()> {
+    args.others.refuse()?;
     let project = open()?;
     block_on(async {
         let target = args.target.reach(Some(&project)).await?;

@@ -122,8 +122,10 @@ pub async fn prepare(
     }
     if !known.is_complete {
         let roles = project.folder().join("roles.sql");
-        if project.exposes_new_tables() {
-            tracing::info!("new tables in public are open to the API roles (api.auto_expose_new_tables)");
+        if project.exposes_new_tables() && !project.says_what_is_exposed() {
+            progress.tell(
+                "New tables of public are open to the API roles, as most projects expect; api.auto_expose_new_tables says otherwise",
+            );
         }
         // After an interrupted first start, the project's roles may exist already.
         let is_first = known.id.is_none();

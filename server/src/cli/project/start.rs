@@ -10,9 +10,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
+use super::global::WORKDIR;
 use super::running::{FAILED, Place, READY};
 use super::serve::{self, Extent, PROGRESS_FILE};
-use super::{ephemeral, find, open, say, settings};
+use super::{environment, ephemeral, extras, find, open, say, settings};
 use crate::embedded_pg;
 use crate::gateway::ApiKeys;
 use crate::project::{Format, Project, Status};
@@ -25,6 +26,9 @@ pub struct StartArgs {
     /// Accepted for scripts
     #[arg(long)]
     ignore_health_check: bool,
+    /// Accepted for scripts: there are no preview branches
+    #[arg(long, hide = true)]
+    preview: bool,
     /// Serve in this process until it is stopped, instead of in the background
     #[arg(long)]
     foreground: bool,
@@ -59,9 +63,15 @@ pub struct StopArgs {
     /// Delete the project's database and files
     #[arg(long)]
     no_backup: bool,
-    /// Accepted for scripts: data is always kept
-    #[arg(long, hide = true)]
-    backup: bool,
+    /// Accepted for scripts: data is kept, unless this is false
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    backup: Option<bool>,
+    /// Stop the project of this id, which this user serves from whatever folder
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    project_id: Option<String>,
+    /// Stop all projects that this user serves
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Args)]
@@ -87,6 +97,9 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
         return ephemeral::start(&project, args.output, args.until_eof);
     }
     if args.foreground {
+        if std::env::var_os(PROGRESS_FILE).is_none() {
+            extras::install_for(&project);
+        }
         return serve::run(&project, &extent);
     }
     if place.process().is_some() {
@@ -105,14 +118,29 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
     print_status(&project, Format::Pretty, &BTreeMap::new())
 }
 
+/// [`start`] without options, as `db start` does.
+pub fn start_plainly() -> anyhow::Result<()> {
+    let project = open()?;
+    let place = Place::of(&project);
+    place.prepare()?;
+    if place.process().is_some() {
+        say("Postgres database is already running.");
+        return Ok(());
+    }
+    place.set_docker_socket(None)?;
+    in_background(&project, &Extent { until: None, has_seeds: true })
+}
+
 /// Starts the server in the background and prints its progress until it is ready.
 pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
+    extras::install_for(project);
     let place = Place::of(project);
     place.prepare()?;
     let log = place.create_log()?;
     std::fs::write(place.progress(), "").with_context(|| format!("cannot write {}", place.progress().display()))?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["start", "--foreground"]).current_dir(&project.root).env(PROGRESS_FILE, place.progress());
+    command.env_remove(WORKDIR);
     if let Some(until) = &extent.until {
         command.args(["--until", until]);
     }
@@ -160,14 +188,44 @@ pub fn follow(server: &mut Child, place: &Place) -> anyhow::Result<String> {
 }
 
 pub fn stop(args: &StopArgs) -> anyhow::Result<()> {
-    let project = find()?;
-    let place = Place::of(&project);
-    let was_running = place.stop()?;
-    if args.no_backup {
-        delete_data(&project)?;
+    let mut projects = vec![];
+    match &args.project_id {
+        _ if args.all => projects = served()?,
+        Some(id) => {
+            // Of this folder also if it does not run: its data may be deleted.
+            projects.extend(find().ok().filter(|project| project.id == *id));
+            projects.extend(served()?.into_iter().filter(|project| project.id == *id));
+            anyhow::ensure!(!projects.is_empty(), "no project of the id '{id}' is running, and none is in this folder");
+        }
+        None => projects.push(find()?),
+    }
+    let mut was_running = false;
+    for project in projects {
+        was_running |= Place::of(&project).stop()?;
+        if args.no_backup || args.backup == Some(false) {
+            delete_data(&project)?;
+        }
     }
     say(if was_running { "Stopped supabase local development setup." } else { "It was not running." });
     Ok(())
+}
+
+/// The projects that processes of this user serve. A server's working folder is its project's.
+fn served() -> anyhow::Result<Vec<Project>> {
+    let processes =
+        std::fs::read_dir("/proc").context("running projects are only found on Linux: stop them in their folders")?;
+    let mut projects: Vec<Project> = Vec::new();
+    for process in processes.flatten() {
+        let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let is_server = words.split(|byte| *byte == 0).skip(1).take(2).eq([&b"start"[..], b"--foreground"]);
+        let folder = is_server.then(|| std::fs::read_link(process.path().join("cwd")).ok()).flatten();
+        let Some(project) = folder.and_then(|folder| Project::find(&folder, environment()).ok()) else { continue };
+        let is_new = projects.iter().all(|known| known.root != project.root);
+        if is_new && Place::of(&project).process().is_some() {
+            projects.push(project);
+        }
+    }
+    Ok(projects)
 }
 
 /// Removes database and files. Other content of the folder, such as caches of functions, stays.

@@ -23,6 +23,9 @@ pub struct TargetArgs {
     /// There are no linked projects here
     #[arg(long, hide = true)]
     linked: bool,
+    /// The password of a linked project's database
+    #[arg(short, long, hide = true, conflicts_with_all = ["db_url", "local"])]
+    password: Option<String>,
 }
 
 /// An open target database.
@@ -47,7 +50,7 @@ impl TargetArgs {
 
     /// Whether the database is the one of this folder's project.
     pub fn is_local(&self) -> bool {
-        self.db_url.is_none() && !self.linked
+        self.db_url.is_none() && !self.linked && self.password.is_none()
     }
 
     /// The connection string for the driver, and `local` or `remote` for messages.
@@ -57,7 +60,8 @@ impl TargetArgs {
     }
 
     fn find(&self, project: Option<&Project>) -> anyhow::Result<Found> {
-        anyhow::ensure!(!self.linked, "there is no linked project: pass its database with --db-url");
+        let wants_linked = self.linked || self.password.is_some();
+        anyhow::ensure!(!wants_linked, "there is no linked project: pass its database with --db-url");
         match (&self.db_url, project) {
             (Some(url), _) => Ok(Found { url: url.clone(), text: resolved(url)?, place: "remote" }),
             (None, Some(project)) => {
@@ -103,6 +107,14 @@ pub async fn require_schemas(client: &Client, schemas: &[String]) -> anyhow::Res
 pub async fn connect(url: &str) -> anyhow::Result<Client> {
     let config = configuration(url)?;
     db::connect_client(&config).await.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))
+}
+
+/// A connection of the driver itself, for what [`Client`] does not do. It ends with its runtime.
+pub async fn connect_plainly(url: &str) -> anyhow::Result<tokio_postgres::Client> {
+    let opened = db::connect(&configuration(url)?).await;
+    let (client, connection) = opened.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
+    tokio::spawn(connection);
+    Ok(client)
 }
 
 /// Parses a connection string with libpq's rules, including how the database's certificate is verified.

@@ -39,6 +39,27 @@ for (const [begin, names] of streams) {
   }
 }
 
+// --- names by which the CLI's containers know this machine and its API, on a developer's machine
+const api = new URL(Deno.env.get("SUPABASE_URL") ?? "http://none.invalid");
+if (["127.0.0.1", "localhost"].includes(api.hostname)) {
+  const here = (text) => {
+    if (!/^https?:\/\/(host\.docker\.internal|kong|supabase_kong_)/.test(text)) return undefined;
+    const url = new URL(text);
+    const isApi = url.port === "8000" && /^(kong$|supabase_kong_)/.test(url.hostname);
+    if (isApi) [url.hostname, url.port] = [api.hostname, api.port];
+    else if (url.hostname === "host.docker.internal") url.hostname = "127.0.0.1";
+    return url;
+  };
+  const fetch = globalThis.fetch;
+  globalThis.fetch = (input, init) => {
+    if (input instanceof Request) {
+      const url = here(input.url);
+      return fetch(url ? new Request(url, input) : input, init);
+    }
+    return fetch(here(String(input)) ?? input, init);
+  };
+}
+
 // --- promises that outlive their request, and the end of the process
 const pending = new Set();
 let open = 0;

@@ -23,7 +23,7 @@ pub use relay::call;
 
 use crate::config::{Reader, Secret};
 use crate::jwt::Issuers;
-use crate::project::{FunctionConfig, Project, ProjectError, find_deno};
+use crate::project::{FunctionConfig, Project, ProjectError, Served, find_deno};
 use worker::{StartError, Worker};
 
 /// How edge functions are run.
@@ -41,6 +41,8 @@ pub struct EdgeConfig {
     pub root: PathBuf,
     /// `FERROBASE_DENO`, or else the Deno installed beside the checkout, or else `deno` on PATH.
     pub deno: Option<PathBuf>,
+    /// The project's data folder, where a running `functions serve` leaves its options.
+    data_dir: PathBuf,
     /// Folder for temporary files of functions.
     pub cache: PathBuf,
     /// `DENO_DIR`: Deno's download cache, inside `cache` unless several servers share it.
@@ -62,12 +64,16 @@ struct Declared {
 
 impl Declared {
     /// Also returns messages about functions that are not served.
-    fn read(project: &Project, env_file: Option<&Path>, are_open: bool) -> Result<(Self, Vec<String>), ProjectError> {
-        let (environment, mut words) = project.function_environment(env_file)?;
+    fn read(project: &Project, served: &Served) -> Result<(Self, Vec<String>), ProjectError> {
+        let (environment, mut words) = project.function_environment(served.env_file.as_deref())?;
         let (mut functions, skipped) = project.functions();
         words.extend(skipped);
-        if are_open {
-            functions.iter_mut().for_each(|function| function.verify_jwt = false);
+        for function in &mut functions {
+            function.verify_jwt &= !served.is_open;
+            if let Some(map) = &served.import_map {
+                function.imports = Some(map.clone());
+                function.package_json = false;
+            }
         }
         Ok((Self { functions, environment }, words))
     }
@@ -109,7 +115,8 @@ impl EdgeConfig {
         };
         let env_file = reader.text(&["FERROBASE_FUNCTIONS_ENV_FILE"]).map(PathBuf::from);
         let are_open = reader.flag(&["FERROBASE_FUNCTIONS_NO_VERIFY_JWT"], false);
-        let declared = match Declared::read(&project, env_file.as_deref(), are_open) {
+        let served = Served { env_file: env_file.clone(), import_map: None, is_open: are_open };
+        let declared = match Declared::read(&project, &served) {
             Ok((declared, words)) => {
                 words.iter().for_each(|line| tracing::info!("{line}"));
                 declared
@@ -146,6 +153,7 @@ impl EdgeConfig {
             declared,
             env_file,
             are_open,
+            data_dir: data_dir.to_owned(),
             deno_dir: cache.join("deno"),
             cache,
             is_watched,
@@ -283,11 +291,17 @@ impl Inner {
         self.catalog.read().functions.get(slug).cloned()
     }
 
-    /// Reloads the project's files. If they cannot be read, the previous state stays.
-    fn read_again(&self) {
+    /// Reloads the project's files. If they cannot be read, the previous state stays. The options of a running `functions serve`
+    /// count besides the settings.
+    fn read_again(&self, served: Option<Served>) {
         let config = &self.config;
-        let declared = load(&config.root)
-            .and_then(|project| Declared::read(&project, config.env_file.as_deref(), config.are_open));
+        let served = served.unwrap_or_default();
+        let served = Served {
+            env_file: served.env_file.or_else(|| config.env_file.clone()),
+            is_open: served.is_open || config.are_open,
+            ..served
+        };
+        let declared = load(&config.root).and_then(|project| Declared::read(&project, &served));
         match declared {
             Ok((declared, words)) => {
                 words.iter().for_each(|line| tracing::info!("{line}"));

@@ -6,6 +6,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use super::Inner;
+use crate::project::{Served, ServedLock};
 
 /// How often files are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -15,17 +16,25 @@ const SWEEP_EVERY: Duration = Duration::from_secs(15);
 /// Reloads the project whenever a file below `supabase/functions` or its configuration changes, for as long as it is served.
 pub fn spawn(edge: Weak<Inner>) {
     tokio::spawn(async move {
-        let mut last = None;
+        // At first, nothing has changed, and no `functions serve` has options.
+        let mut last = (None, None);
         while let Some(inner) = edge.upgrade() {
             let seen = tokio::task::spawn_blocking(move || {
-                let now = fingerprint(&inner.config.folder);
-                if last.is_some_and(|last| last != now) {
-                    inner.read_again();
-                    tracing::info!("the files of the edge functions have changed");
+                let (files, served) = last;
+                let now = (Some(fingerprint(&inner.config.folder)), Served::current(&inner.config.data_dir));
+                if (files.is_some() && files != now.0) || served != now.1 {
+                    inner.read_again(now.1.clone());
+                    if served == now.1 {
+                        tracing::info!("the files of the edge functions have changed");
+                    } else if now.1.is_some() {
+                        tracing::info!("{}", ServedLock::NOTICED);
+                    } else {
+                        tracing::info!("the functions are served with the project's own settings again");
+                    }
                 }
                 now
             });
-            last = seen.await.ok();
+            last = seen.await.unwrap_or_default();
             tokio::time::sleep(LOOK_EVERY).await;
         }
     });

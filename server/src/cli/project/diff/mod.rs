@@ -67,10 +67,51 @@ pub struct DiffArgs {
     #[arg(long)]
     use_migra: bool,
     #[command(flatten)]
+    others: OtherEngines,
+    /// Refused: the migrations are always compared with the database or the declared schemas
+    #[arg(long, hide = true, num_args = 0..=1)]
+    from: Option<Option<String>>,
+    #[arg(long, hide = true, num_args = 0..=1)]
+    to: Option<Option<String>>,
+    /// Refused: '-f NAME' makes a migration, and standard output goes where the shell says
+    #[arg(short, long, hide = true, value_name = "PATH")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
+// The Supabase CLI's other ways to compare, which need programs of its containers.
+#[derive(Args)]
+pub struct OtherEngines {
+    #[arg(long, hide = true)]
+    use_pg_delta: bool,
+    #[arg(long, hide = true)]
+    use_pgadmin: bool,
+    #[arg(long, hide = true)]
+    use_pg_schema: bool,
+}
+
+impl OtherEngines {
+    pub fn refuse(&self) -> anyhow::Result<()> {
+        let chosen = [
+            (self.use_pg_delta, "--use-pg-delta"),
+            (self.use_pgadmin, "--use-pgadmin"),
+            (self.use_pg_schema, "--use-pg-schema"),
+        ];
+        match chosen.iter().find(|(is_chosen, _)| *is_chosen) {
+            Some((_, option)) => anyhow::bail!("{option} is not available: schemas are compared by @pgkit/migra only"),
+            None => Ok(()),
+        }
+    }
+}
+
 pub fn diff(args: &DiffArgs) -> anyhow::Result<()> {
+    args.others.refuse()?;
+    anyhow::ensure!(
+        args.from.is_none() && args.to.is_none(),
+        "--from and --to are not available: the migrations are compared with the database, or with another one by --db-url"
+    );
+    anyhow::ensure!(args.output.is_none(), "--output is not available: use '-f NAME' for a migration, or '> FILE'");
     let project = open()?;
     let difference = block_on(async {
         let declared = if args.target.is_local() { project.declared_schemas()? } else { Vec::new() };

@@ -18,10 +18,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::global::WORKDIR;
 use super::running::Place;
 use super::serve::PROGRESS_FILE;
-use super::settings;
 use super::start::follow;
+use super::{extras, settings};
 use crate::cli::database::block_on;
 use crate::cli::stop::Stop;
 use crate::gateway::ApiKeys;
@@ -74,6 +75,7 @@ pub fn start(project: &Project, output: Format, until_eof: bool) -> anyhow::Resu
 impl Copy {
     pub async fn start(project: &Project) -> anyhow::Result<Self> {
         folder::sweep().await;
+        extras::install_for(project);
         Place::of(project).prepare()?;
         let folder = Folder::make()?;
         let started = async {
@@ -174,6 +176,7 @@ fn server_of(project: &Project, folder: &Folder, is_template: bool) -> anyhow::R
         .env(PROGRESS_FILE, place.progress())
         .envs(project.overrides())
         .env_remove(MARK)
+        .env_remove(WORKDIR)
         .stdin(Stdio::piped())
         .stdout(log.try_clone()?)
         .stderr(log)

@@ -1,11 +1,15 @@
 //! `inspect db`: reports about the database, as tables in the Supabase CLI's format.
 
+use std::path::PathBuf;
+
+use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use futures_util::TryStreamExt;
 
 use super::dump::PLATFORM_SCHEMAS;
 use super::say;
-use super::target::TargetArgs;
+use super::target::{TargetArgs, connect_plainly};
 use crate::cli::database::block_on;
 
 /// Names and queries. `{platform}` is replaced by the patterns of schemas that are not the project's, `{io}` by the I/O time,
@@ -50,6 +54,17 @@ const IO_TIME: &str =
 pub enum InspectCommand {
     /// Sizes, statistics, locks and slow queries of the database
     Db(InspectArgs),
+    /// Write all of these as CSV files, into a folder named after the day
+    Report(ReportArgs),
+}
+
+#[derive(Args)]
+pub struct ReportArgs {
+    /// Where the folder is made
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    output_dir: PathBuf,
+    #[command(flatten)]
+    target: TargetArgs,
 }
 
 #[derive(Args)]
@@ -64,7 +79,46 @@ fn names() -> impl Iterator<Item = &'static str> {
     REPORTS.iter().map(|(name, _)| *name).chain(DEPRECATED.iter().map(|(old, _)| *old))
 }
 
-pub fn inspect(InspectCommand::Db(args): &InspectCommand) -> anyhow::Result<()> {
+pub fn inspect(command: &InspectCommand) -> anyhow::Result<()> {
+    match command {
+        InspectCommand::Db(args) => print_report(args),
+        InspectCommand::Report(args) => write_reports(args),
+    }
+}
+
+/// The SQL of a report.
+fn sql_of(query: &str) -> String {
+    let platform: Vec<String> = PLATFORM_SCHEMAS.iter().map(|schema| format!("'{}'", like(schema))).collect();
+    query.replace("{platform}", &format!("array[{}]", platform.join(", "))).replace("{io}", IO_TIME)
+}
+
+fn write_reports(args: &ReportArgs) -> anyhow::Result<()> {
+    let folder = args.output_dir.join(chrono::Local::now().format("%Y-%m-%d").to_string());
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    say("Running queries...");
+    block_on(async {
+        let target = args.target.open().await?;
+        let client = connect_plainly(&target.url).await?;
+        let statistics = "select exists (select from pg_extension where extname = 'pg_stat_statements')";
+        let has_statistics: bool = target.client.query_one(statistics, &[]).await?.get(0);
+        for (name, query) in REPORTS {
+            if query.contains("pg_stat_statements") && !has_statistics {
+                say(&format!("WARN: {name} is left out: the extension pg_stat_statements is missing"));
+                continue;
+            }
+            let copy = format!("copy ({}) to stdout with csv header", sql_of(query).trim_end().trim_end_matches(';'));
+            let rows = client.copy_out(copy.as_str()).await.with_context(|| format!("the report {name}"))?;
+            let chunks: Vec<bytes::Bytes> = rows.try_collect().await.with_context(|| format!("the report {name}"))?;
+            let path = folder.join(format!("{}.csv", name.replace('-', "_")));
+            std::fs::write(&path, chunks.concat()).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    })?;
+    say(&format!("Reports saved to {}", folder.display()));
+    Ok(())
+}
+
+fn print_report(args: &InspectArgs) -> anyhow::Result<()> {
     let name = match DEPRECATED.iter().find(|(old, _)| *old == args.report) {
         Some((old, name)) => {
             say(&format!("Command \"{old}\" is deprecated, use \"{name}\" instead."));
@@ -73,8 +127,7 @@ pub fn inspect(InspectCommand::Db(args): &InspectCommand) -> anyhow::Result<()> 
         None => args.report.as_str(),
     };
     let query = REPORTS.iter().find(|(report, _)| *report == name).map_or("", |(_, query)| *query);
-    let platform: Vec<String> = PLATFORM_SCHEMAS.iter().map(|schema| format!("'{}'", like(schema))).collect();
-    let sql = query.replace("{platform}", &format!("array[{}]", platform.join(", "))).replace("{io}", IO_TIME);
+    let sql = sql_of(query);
     let (headings, rows) = block_on(async {
         let target = args.target.open().await?;
         if query.contains("pg_stat_statements") {

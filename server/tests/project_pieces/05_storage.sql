@@ -1,0 +1,14 @@
+insert into storage.buckets (id, name, public, file_size_limit, allowed_mime_types) values ('avatars', 'avatars', true, 1048576, array['image/png','image/*']) on conflict (id) do update set public = excluded.public;
+insert into storage.buckets (id, name, public, avif_autodetection, owner) values ('docs', 'docs', false, false, null);
+update storage.buckets set file_size_limit = 5 where id = 'docs';
+alter table storage.objects enable row level security;
+create policy "Avatar images are publicly accessible." on storage.objects for select using (bucket_id = 'avatars');
+create policy "own folder" on storage.objects for insert to authenticated with check (bucket_id = 'docs' and (storage.foldername(name))[1] = (select auth.uid())::text and storage.extension(name) = 'pdf' and lower(storage.filename(name)) <> '');
+create policy "own" on storage.objects for all to authenticated using (owner = auth.uid() or owner_id = auth.uid()::text);
+drop policy if exists "own" on storage.objects;
+create policy "b" on storage.buckets for select to anon using (true);
+create or replace function public.on_object() returns trigger language plpgsql security definer as $$ begin perform net.http_post('http://kong:8000/functions/v1/x', '{}'); return new; end $$;
+create trigger on_file_upload after insert on storage.objects for each row execute procedure public.on_object();
+create table public.documents (id bigserial primary key, storage_object_id uuid not null references storage.objects (id), created_by uuid references auth.users (id) default auth.uid());
+create view documents_with_path with (security_invoker = true) as select d.*, o.name as storage_object_path from documents d join storage.objects o on o.id = d.storage_object_id;
+create or replace function private_delete() returns void language plpgsql security definer as $$ begin delete from storage.objects where bucket_id = 'none'; end $$;
