@@ -98,7 +98,7 @@ async fn users_stay_signed_in_while_keys_and_passwords_are_rotated() {
     assert_ne!(value(&file, "JWT_SECRET"), before);
     assert!(std::fs::read_to_string(&file).expect("a file").starts_with("# of this installation\n"));
     let (done, text) = house.run(&["keys", "rotate", "--database"]);
-    assert!(done && text.contains("the next start"), "{text}");
+    assert!(done && text.contains("the server's next start"), "{text}");
     let password = || std::fs::read_to_string(house.data.join("admin.password")).ok();
     let former = password();
     assert_eq!(answers(&house, &http, &held).await, all, "nothing changes under the server that runs");
