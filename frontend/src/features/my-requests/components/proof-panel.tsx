@@ -7,7 +7,6 @@ import { FileUpload } from "@/components/file-upload";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Textarea } from "@/components/ui/input";
-import { Words } from "@/components/words";
 import { progressOf } from "@/components/upload-progress";
 import { errorMessage } from "@/lib/errors";
 import { ADDITIONAL_FILE_RULES } from "@/lib/files";
@@ -64,8 +63,6 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
   const nonprofit =
     asked?.nonprofit_name ?? nonprofits.find(({ id }) => id === request.claimed_by)?.name ?? t("myRequests.aNonprofit");
 
-  const asker = <strong>{nonprofit}</strong>;
-
   const send = useMutation({
     mutationFn: async (message: string) => {
       const all = await Promise.all(files.map(sendFile));
@@ -108,9 +105,7 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
       <div className="in grid gap-5">
         {items.length > 0 ? (
           <div className="grid gap-3 break-words">
-            <p id="asked-for">
-              <Words k="myRequests.proofList" parts={{ nonprofit: asker }} />
-            </p>
+            <p id="asked-for">{t("myRequests.proofList", { nonprofit })}</p>
             <ul className="grid list-disc gap-1 ps-5" aria-labelledby="asked-for">
               {items.map((item) => (
                 <li key={item}>{item.slice(2)}</li>
@@ -119,9 +114,7 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
             {notes ? <p className="whitespace-pre-line">{notes}</p> : null}
           </div>
         ) : (
-          <p className="break-words whitespace-pre-line">
-            <Words k="myRequests.proofQuote" parts={{ nonprofit: asker, notes }} />
-          </p>
+          <p className="break-words whitespace-pre-line">{t("myRequests.proofQuote", { nonprofit, notes })}</p>
         )}
         <Form
           form={form}
