@@ -129,7 +129,10 @@ mod tests {
                 vec![("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector:4318")],
                 "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http",
             ),
-            (vec![endpoint, ("OTEL_EXPORTER_OTLP_HEADERS", "key")], "OTEL_EXPORTER_OTLP_HEADERS must be comma-separated"),
+            (
+                vec![endpoint, ("OTEL_EXPORTER_OTLP_HEADERS", "key")],
+                "OTEL_EXPORTER_OTLP_HEADERS must be comma-separated",
+            ),
             (vec![endpoint, ("OTEL_TRACES_EXPORTER", "zipkin")], "OTEL_TRACES_EXPORTER must be otlp or none"),
         ] {
             let problem = read(&pairs).expect_err(expected);
