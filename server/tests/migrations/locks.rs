@@ -79,18 +79,19 @@ async fn what_is_not_repeated_waits_for_as_long_as_it_takes() {
         "2_index.sql",
         "insert into a values (1); create index concurrently i on a (n); alter table a add more int;",
     );
-    let other = connect(&db.admin).await;
+    let (other, reader) = (connect(&db.admin).await, connect(&db.admin).await);
     other.batch_execute("begin; insert into a values (2)").await.expect("a lock");
+    // It is in the way of the last statement alone, and is there before the build goes on.
+    reader.batch_execute("begin; lock table a in access share mode").await.expect("another lock");
     let building = "select exists (select from pg_stat_activity where datname = current_database()
                     and query like 'create index concurrently%' and wait_event_type = 'Lock')";
     let (migrated, ()) = tokio::join!(migrate::dir(&db.url, &source), async {
         wait_for(&db, building).await;
         tokio::time::sleep(LONG).await;
-        // The build goes on, and the last statement waits.
-        other.batch_execute("commit; begin; lock table a in access share mode").await.expect("another lock");
+        other.batch_execute("commit").await.expect("the build goes on");
         wait_for(&db, &waited_for("a")).await;
         tokio::time::sleep(LONG).await;
-        other.batch_execute("commit").await.expect("the end");
+        reader.batch_execute("commit").await.expect("the end");
     });
     assert_eq!(migrated.expect("migrated").files, ["2_index.sql"]);
     assert_eq!(db.one("select string_agg(n::text, ' ' order by n) from a").await, "1 2");
