@@ -56,9 +56,9 @@ fn decrypt(key: &str, sealed: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Made by dotenvx; supabase/cli has the same in its tests.
-    const KEY: &str = "7fd7210cef8f331ee8c55897996aaaafd853a2b20a4dc73d6d75759f65d2a7eb";
-    const SEALED: &str = "encrypted:BKiXH15AyRzeohGyUrmB6cGjSklCrrBjdesQlX1VcXo/Xp20Bi2gGZ3AlIqxPQDmjVAALnhZamKnuY73l8Dz1P+BYiZUgxTSLzdCvdYUyVbNekj2UudbdUizBViERtZkuQwZHIv/";
+    /// Made with the npm package `eciesjs` 0.5.0, which dotenvx uses.
+    const KEY: &str = "227a95be0095ed99e82feaafd60e22ea39a250f64966999e3e80010471102e0d";
+    const SEALED: &str = "encrypted:BOHzInN3Fdaw0iPHddLgJDdwY3nJxmaahinTYOy32nk6EG//l26mvUaFN5iONFsdnzIdcii1kbfv7yi+xwrENFhKVEpjLcQ/0kDKF3HXaaXQn75uVAtkfoVVw/tX6+nz7vVRhDV2oWd3xbeXqWYi+6RpPFmA4eE=";
 
     #[test]
     fn a_sealed_value_is_opened_by_one_of_the_keys() {
@@ -69,7 +69,7 @@ mod tests {
         ]);
         let keys = keys(&environment);
         assert_eq!(keys.len(), 2);
-        assert_eq!(open(SEALED, &keys), Some(Some("value".to_owned())));
+        assert_eq!(open(SEALED, &keys), Some(Some("sesame of this project".to_owned())));
         assert_eq!(open("plain", &keys), None);
         for wrong in ["encrypted:", "encrypted:invalid", "encrypted:AAAA", &SEALED[..SEALED.len() - 4]] {
             assert_eq!(open(wrong, &keys), Some(None), "{wrong}");
