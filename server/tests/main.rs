@@ -35,6 +35,7 @@ mod project_migrations;
 mod project_options;
 mod project_pieces;
 mod project_remotes;
+mod project_storage;
 mod realtime;
 mod replica;
 mod rest;

@@ -78,7 +78,7 @@ fn serve(project: &Project, args: &ServeArgs) -> anyhow::Result<()> {
         "there is no inspector: functions print to this terminal, and 'deno run --inspect-brk' runs one file under a debugger"
     );
     let place = Place::of(project);
-    anyhow::ensure!(place.process().is_some(), "the project is not running: start it with 'ferrobase start'");
+    place.require_running()?;
     let file = |path: &Option<PathBuf>| -> anyhow::Result<Option<PathBuf>> {
         let found =
             |path: &PathBuf| std::fs::canonicalize(path).with_context(|| format!("cannot read {}", path.display()));

@@ -99,6 +99,12 @@ impl Place {
         }
     }
 
+    /// An error unless the project is running. Another project may listen on its ports.
+    pub fn require_running(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.process().is_some(), "the project is not running: start it with 'ferrobase start'");
+        Ok(())
+    }
+
     /// The process that serves this project.
     pub fn process(&self) -> Option<i32> {
         if !self.folder.is_dir() {

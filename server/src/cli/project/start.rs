@@ -239,10 +239,7 @@ pub fn delete_data(project: &Project) -> anyhow::Result<()> {
 
 pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
     let project = find()?;
-    anyhow::ensure!(
-        Place::of(&project).process().is_some(),
-        "the project is not running: start it with 'ferrobase start'"
-    );
+    Place::of(&project).require_running()?;
     let mut names = BTreeMap::new();
     for pair in &args.override_name {
         let (name, key) = pair.split_once('=').with_context(|| format!("'{pair}' is not of the form NAME=KEY"))?;

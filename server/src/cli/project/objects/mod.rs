@@ -11,6 +11,7 @@ use clap::Args;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 
+use super::running::Place;
 use super::{ask, open, say, settings};
 use crate::gateway::ApiKeys;
 use crate::project::Project;
@@ -104,6 +105,7 @@ impl StoreArgs {
             return Ok(Opened { client: Client::new(url, key)?, project: None });
         }
         let project = open()?;
+        Place::of(&project).require_running()?;
         let (_, settings) = settings(&project)?;
         let keys = ApiKeys::from_config(&settings.server);
         let client = Client::new(&format!("http://{}", settings.server.listen), keys.service_role())?;
