@@ -108,3 +108,53 @@ fn the_steps_of_the_examples_for_ci_pass() {
         assert!(told.contains("Tests  3 passed (3)"), "{file} {told}");
     }
 }
+
+/// Uses everything that the package declares. The lines that must not compile are marked.
+const TYPED: &str = r#"
+import { connectFerrobase, startFerrobase, type Ferrobase, type Mail } from "@ferrobase/testing";
+
+interface Note { [column: string]: unknown; id: number; title: string }
+interface Database {
+  public: {
+    Tables: { notes: { Row: Note; Insert: { title: string }; Update: { title?: string }; Relationships: [] } };
+    Views: Record<never, never>;
+    Functions: Record<never, never>;
+  };
+}
+
+export async function used(): Promise<string[]> {
+  const ferrobase: Ferrobase = await startFerrobase({ project: ".", binary: "ferrobase", env: { RUST_LOG: "info" } });
+  const { url, anonKey, serviceRoleKey, publishableKey, secretKey, jwtSecret, dbUrl, inboxUrl } = connectFerrobase(ferrobase.env);
+  const mails: Mail[] = await ferrobase.inbox("ada@example.com", { count: 2, timeout: 100 });
+  const port: number | undefined = ferrobase.smtpPort;
+  const ada = await ferrobase.signedInClient<Database>({ email: "ada@example.com", userMetadata: { team: 1 } });
+  const { data } = await ada.from("notes").select("title");
+  const titles: string[] = (data ?? []).map((note) => note.title);
+  const { data: buckets } = await ferrobase.client({}, secretKey).storage.listBuckets();
+  await ferrobase.reset();
+  await ferrobase.stop();
+
+  // @ts-expect-error
+  ferrobase.url = "http://127.0.0.1";
+  // @ts-expect-error
+  const known: number = ferrobase.smtpPort;
+  // @ts-expect-error
+  await startFerrobase({ folder: "." });
+  // @ts-expect-error
+  await ada.from("nothing").select();
+  // @ts-expect-error
+  await ferrobase.inbox();
+  const texts = mails.flatMap((mail) => [...mail.codes, ...mail.links, mail.subject, mail.headers["x"], mail.receivedAt]);
+  const keys = [anonKey, serviceRoleKey, publishableKey, secretKey, jwtSecret];
+  return [...titles, ...texts, ...keys, url, dbUrl, inboxUrl, ada.user.id, String(port), buckets?.[0]?.name ?? "", String(known)];
+}
+"#;
+
+#[test]
+fn the_types_of_the_package_describe_it() {
+    let examples = Examples::lay("types");
+    std::fs::write(examples.project().join("typed.mts"), TYPED).expect("a file");
+    let compiler = Path::new(env!("CARGO_MANIFEST_DIR")).join("../frontend/node_modules/typescript/bin/tsc");
+    let options = "--noEmit --strict --module nodenext --target es2022 --lib es2022,dom --types '' --skipLibCheck";
+    examples.run(&format!("node '{}' {options} typed.mts", compiler.display()));
+}
