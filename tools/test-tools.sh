@@ -176,10 +176,10 @@ postgres() {
   tools/clients/postgres.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$dir/orm"
 }
 
-# postgres-meta, which Studio needs, and the types that it and the Supabase CLI print. POSTGRES_META names a checkout, whose test
-# database is compared as well.
+# postgres-meta, which Studio needs, and the types that it and the Supabase CLI print. POSTGRES_META names a checkout of
+# supabase/postgres-meta: then its test database is compared as well, and its own suite is run on a bare PostgreSQL and on ours.
 postgres_meta() {
-  local programs=() version
+  local programs=() version binary root=$PWD checkout=${POSTGRES_META:-}
   [ -x tools/postgres/client/bin/psql ] || tools/pg-extras.sh client
   mkdir -p "$dir/postgres-meta"
   cp tools/clients/postgres-meta/* tools/clients/postgres-meta/.npmrc "$dir/postgres-meta/"
@@ -189,7 +189,14 @@ postgres_meta() {
   fi
   for version in "${SUPABASE_CLIS[@]}"; do programs+=("$(supabase_program "$version")"); done
   tools/with-server.sh tools/clients/postgres-meta.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$dir/postgres-meta/node_modules" \
-    "${programs[@]}" -- "${POSTGRES_META:-}"
+    "${programs[@]}" -- "$checkout"
+  [ -n "$checkout" ] || return 0
+  [ -e "$checkout/node_modules/vitest" ] || npm ci --prefix "$checkout" --ignore-scripts --silent --no-audit --no-fund
+  checkout=$(realpath "$checkout")
+  binary=$(realpath "${FERROBASE_BIN:-target/debug/ferrobase}")
+  mkdir -p "$dir/postgres-meta-suite/supabase"
+  echo 'project_id = "postgres-meta-suite"' >"$dir/postgres-meta-suite/supabase/config.toml"
+  (cd "$dir/postgres-meta-suite" && "$binary" test -- node "$root/tools/clients/postgres-meta-suite.mjs" "$checkout")
 }
 
 # supabase-py: storage, then channels, with the tables and policies that they need.
