@@ -2,7 +2,12 @@
 //! administrators' audit log; `doctor --json`; and the drain announcement for load balancers.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use ferrobase::config::DEVELOPMENT_SECRET_KEY;
@@ -205,4 +210,40 @@ fn a_stopping_server_drains_load_balancers_first() {
     assert!(head.to_ascii_lowercase().contains("connection: close"), "{head}");
     assert_eq!(house.exit_code(), Some(0), "{}", house.log());
     assert!(asked.elapsed() >= Duration::from_secs(3), "it went at once");
+}
+
+/// A load balancer without active health checks sends on until it is refused. Connections that the server had not begun to read were
+/// reset when it closed the port.
+#[test]
+fn every_connection_that_begins_before_the_port_closes_is_answered() {
+    let mut house = House::new("last-connections");
+    house.serve_set(&[("FERROBASE_DRAIN", "500ms")]);
+    let [api, _, _, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    let answered = AtomicUsize::new(0);
+    let lost = Mutex::new(Vec::new());
+    let client = || {
+        while let Ok(mut stream) = TcpStream::connect(("127.0.0.1", api)) {
+            let mut answer = Vec::new();
+            let request =
+                "POST /auth/v1/none HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+            let sent = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
+            match sent {
+                Ok(_) if answer.starts_with(b"HTTP/1.1 ") => {
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+                outcome => lost.lock().expect("unlocked").push(format!("{outcome:?}")),
+            }
+        }
+    };
+    thread::scope(|clients| {
+        for _ in 0..16 {
+            clients.spawn(client);
+        }
+        until("there is traffic", || answered.load(Ordering::Relaxed) > 100);
+        house.signal(Signal::TERM);
+    });
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+    let (answered, lost) = (answered.into_inner(), lost.into_inner().expect("unlocked"));
+    assert!(lost.is_empty(), "{} of {} were lost: {lost:?}", lost.len(), answered + lost.len());
 }

@@ -20,6 +20,7 @@ use crate::config::{CertificateSource, INBOX_TAKES_SMTP, Reader, ServerConfig, S
 use crate::db::{self, Pool, PoolOptions, Pulse};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
 use crate::gateway::ApiKeys;
+use crate::http::draining;
 use crate::http::listen::Listener;
 use crate::http::tls::{ACME_FOLDER, Tls};
 use crate::jobs::{CALLS_SOCKET, Calls, Jobs, JobsConfig, Outbound};
@@ -228,10 +229,18 @@ pub async fn serve(
     crate::storage::sweep::spawn(app.storage.clone());
     let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings, source))?;
     let (realtime, draining, drain) = (app.realtime.clone(), app.draining.clone(), settings.server.drain);
+    let mut doors = vec![listeners.api.try_clone()?];
     let mut served = vec![Listener::Tcp(listeners.api)];
-    served.extend(listeners.secure.as_ref().and_then(|(listener, tls)| Some(tls.listener(listener.try_clone().ok()?))));
+    let secure = match listeners.secure {
+        Some((listener, tls)) => {
+            served.push(tls.listener(listener.try_clone()?));
+            doors.push(listener);
+            Some(tls)
+        }
+        None => None,
+    };
     let server = app::serve(app, served, DRAIN_SECONDS)?;
-    if let Some((_, tls)) = listeners.secure {
+    if let Some(tls) = secure {
         tls.keep();
     }
 
@@ -245,9 +254,16 @@ pub async fn serve(
             tracing::info!(seconds = drain.as_secs_f64(), "stopping soon: load balancers are notified first");
         }
         tokio::select! {
-            () = tokio::time::sleep(drain) => {}
+            () = async {
+                tokio::time::sleep(drain).await;
+                if !drain.is_zero() {
+                    begin_none(&doors).await;
+                }
+            } => {}
             () = urged.urged() => {}
         }
+        // A port stays open as long as anybody holds its listener.
+        drop(doors);
         // WebSockets never end by themselves.
         realtime.stop();
     };
@@ -264,6 +280,16 @@ pub async fn serve(
     // PostgreSQL would continue statements whose clients are gone.
     db::cancel_all().await;
     outcome
+}
+
+/// Lets no further connection begin, and those accepted that have begun.
+async fn begin_none(doors: &[TcpListener]) {
+    for door in doors {
+        if let Err(error) = draining::begin_none(door) {
+            tracing::debug!(%error, "connections can begin until the port is closed");
+        }
+    }
+    tokio::time::sleep(draining::LAST_CONNECTIONS).await;
 }
 
 /// The state that the admin listener shows.
