@@ -264,6 +264,48 @@ async fn requests_reset_over_http2_are_cancelled() {
     until("the statement is cancelled", async || sleeping(&app).await == 0).await;
 }
 
+/// Beginning and resetting a request costs the server more than the client ("rapid reset").
+#[actix_web::test]
+async fn a_client_that_only_resets_requests_is_disconnected() {
+    /// Two batches are fewer than a connection may have at a time.
+    const BATCH: usize = 60;
+    let house = House::new("https-resets");
+    let app = house.app(&[]).await;
+    let (client, connection) = h2::client::handshake(house.connect(&["h2"]).await).await.expect("HTTP/2");
+    let connection = tokio::spawn(connection);
+    let send = async |method: &str, path: &str, is_whole: bool| {
+        let request = http_0_2::Request::builder().method(method).uri(format!("https://localhost{path}"));
+        let request = request.header("apikey", &app.anon_key).body(()).expect("a request");
+        client.clone().ready().await?.send_request(request, is_whole)
+    };
+    // Their bodies never come. Once the last request is answered, the server has begun all of them.
+    let give_up = async || {
+        let mut open = Vec::new();
+        for _ in 0..BATCH {
+            open.push(send("POST", "/auth/v1/signup", false).await?);
+        }
+        let answer = send("GET", "/auth/v1/settings", true).await?.0.await?;
+        Ok::<_, h2::Error>(answer.status().as_u16())
+    };
+    let mut given_up = 0;
+    let error = loop {
+        match give_up().await {
+            Ok(status) => assert_eq!(status, 200, "after {given_up}"),
+            Err(error) => break error,
+        }
+        given_up += BATCH;
+        assert!(given_up < 20_000, "it goes on for ever");
+    };
+    assert!(given_up > 1000, "browsers may leave a page, again and again: {given_up}, {error}");
+    // What the client still sends while the server closes the connection resets it, and then the reason is lost.
+    let farewell = connection.await.expect("a task").expect_err("the server has ended it");
+    assert!(farewell.is_io() || (farewell.is_go_away() && farewell.is_remote()), "{farewell:?}");
+    assert!(farewell.is_io() || farewell.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM), "{farewell:?}");
+
+    let other = http2(&house).await;
+    assert_eq!(ask(&other, "GET", "/auth/v1/settings", &app.anon_key, None).await.0, 200, "only that connection");
+}
+
 #[actix_web::test]
 async fn http_redirects_to_https_if_configured() {
     let house = House::new("https-redirect");
