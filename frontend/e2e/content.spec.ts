@@ -24,6 +24,7 @@ async function leads(within: Locator, links: readonly (readonly [name: string, t
 
 test("the header: logo, five links (in the menu on small screens), three themes with System as default, Login", async ({
   page,
+  accessible,
 }) => {
   await open(page, "/faq");
   const header = page.getByRole("banner");
@@ -39,6 +40,7 @@ test("the header: logo, five links (in the menu on small screens), three themes 
     await expect(header.getByRole("link", { name: "About Us" })).toBeHidden();
     await header.getByRole("button", { name: "Menu" }).click();
     await leads(page.getByRole("dialog"), [...places, ["Login", "/login"]]);
+    await accessible(page, page.getByRole("dialog"));
     await page.keyboard.press("Escape");
   } else {
     await leads(header, [...places, ["Login", "/login"]]);
@@ -46,6 +48,7 @@ test("the header: logo, five links (in the menu on small screens), three themes 
   await header.getByRole("button", { name: "Theme: System" }).click();
   await expect(page.getByRole("menuitemradio")).toHaveText(["Light", "Dark", "System"]);
   await expect(page.getByRole("menuitemradio", { name: "System" })).toBeChecked();
+  await accessible(page, page.getByRole("menu"));
 });
 
 test("the avatar: first letter or NA, with Profile, Notifications and Logout behind it", async ({ page, people }) => {
@@ -330,7 +333,7 @@ test("the resource library: three coming-soon sections with inactive buttons, th
   await expect(main(page).getByRole("link", { name: /@/ })).toHaveAttribute("href", /^mailto:/);
 });
 
-test("a page that waits for the session shows the full-screen loading view", async ({ page, people }) => {
+test("a page that waits for the session shows the full-screen loading view", async ({ page, people, accessible }) => {
   await people.signIn(page, await people.create("requester"));
   await expect(page).toHaveURL("/select-nonprofit");
   let answer = () => {};
@@ -343,6 +346,7 @@ test("a page that waits for the session shows the full-screen loading view", asy
     await page.goto(path);
     await expect(page.getByRole("heading", { level: 1, name: "Loading, please wait..." })).toBeVisible();
   }
+  await accessible(page);
   answer();
   await expect(page.getByRole("heading", { level: 1, name: "My Profile" })).toBeVisible();
 });

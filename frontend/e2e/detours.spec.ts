@@ -166,6 +166,7 @@ test("an invitation is accepted only by the invited user", async ({ page, people
   await expect(page).toHaveURL("/nonprofit-dashboard");
   await page.goto(address);
   await expect(heading(page, "You are on the team")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
 });
 
 test("the link in a newsletter unsubscribes", async ({ page, people, request, accessible }) => {
@@ -191,6 +192,7 @@ test("the link in a newsletter unsubscribes", async ({ page, people, request, ac
 
   await page.goto("/unsubscribe");
   await expect(heading(page, "This link no longer works")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.goto(link as string);
   await expect(heading(page, "Stop these letters?")).toBeVisible();
   await accessible(page);
@@ -208,6 +210,7 @@ test("offline, a page shows an error, keeps the values and continues with 'Try a
   context,
   people,
   request,
+  accessible,
 }) => {
   const sent = await ask(request, people, [HARBOR]);
   await page.goto("/request-status");
@@ -220,6 +223,7 @@ test("offline, a page shows an error, keeps the values and continues with 'Try a
   await page.getByLabel("Request ID").fill(sent.number);
   await button(page, "Check status").click();
   await expect(page.getByRole("alert")).toContainText("Try again when you are back online.", { timeout: 60_000 });
+  await accessible(page, page.getByRole("main"));
   await expect(page.getByLabel("Request ID")).toHaveValue(sent.number);
   await context.setOffline(false);
   await button(page, "Try again").click();

@@ -36,11 +36,14 @@ test("a donor pledges, sees what the money did, reads and answers a message", as
 
   await page.getByRole("button", { name: "Make a Donation" }).first().click();
   const dialog = page.getByRole("dialog");
+  await dialog.locator("button[type=submit]").click();
+  await accessible(page, dialog);
   await dialog.getByRole("combobox").selectOption(organization.name);
   await dialog.getByLabel("Amount").fill("500");
   await accessible(page);
   await dialog.locator("button[type=submit]").click();
   await expect(dialog.getByRole("status")).toContainText(organization.name);
+  await accessible(page, dialog);
   await dialog.getByRole("button", { name: "Close" }).first().click();
 
   await page.getByRole("tab", { name: "Donations" }).click();

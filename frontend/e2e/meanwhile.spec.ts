@@ -17,6 +17,7 @@ test("a member removed while deciding sees a message, keeps the text and has no 
   page,
   request,
   people,
+  accessible,
 }) => {
   const { admin, member: manager, sent } = await opened(page, request, people, "manager");
   await answer(page, "Request More Information");
@@ -26,6 +27,7 @@ test("a member removed while deciding sees a message, keeps the text and has no 
   await expect(page.getByRole("dialog").getByRole("alert")).toContainText(
     "You are not an active member of this organization. Ask your admin for an invitation.",
   );
+  await accessible(page, page.getByRole("dialog"));
   await expect(page.getByLabel("What do you need?")).toHaveValue("Please send the letter from your landlord.");
   await page.goto("/nonprofit-requests");
   await expect(page.getByText(sent.number)).toHaveCount(0);

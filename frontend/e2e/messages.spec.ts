@@ -71,12 +71,13 @@ test.describe("signing in and up", () => {
     await said(page, "Login failed", "Please confirm your email address before logging in");
   });
 
-  test("a sign-up form sent empty", async ({ page }) => {
+  test("a sign-up form sent empty", async ({ page, accessible }) => {
     await page.goto("/signup?role=requester");
     await main(page).getByRole("button", { name: "Sign Up", exact: true }).click();
     for (const words of ["Full name is required", "Please confirm your password"]) {
       await expect(main(page).getByText(words).first()).toBeVisible();
     }
+    await accessible(page, main(page));
   });
 
   test("a URL with an unknown role", async ({ page }) => {
@@ -177,16 +178,21 @@ test.describe("roles", () => {
 });
 
 test.describe("requests", () => {
-  test("no kind of help to choose from", async ({ page }) => {
+  test("no kind of help to choose from", async ({ page, accessible }) => {
     await page.route("**/functions/v1/get-categories*", (route) => route.fulfill({ json: { categories: [] } }));
     await page.goto("/submit-request");
     await expect(page.getByText("No assistance categories found.")).toBeVisible();
+    await accessible(page, main(page));
     await page.unroute("**/functions/v1/get-categories*");
     await button(page, "Refresh").click();
     await expect(button(page, /^Food Assistance/)).toBeVisible();
   });
 
-  test("too many files, a submission that fails, and its number once it arrives", async ({ page, people }) => {
+  test("too many files, a submission that fails, and its number once it arrives", async ({
+    page,
+    people,
+    accessible,
+  }) => {
     const account = await people.create("requester", "Marie Désir");
     await people.signIn(page, account);
     await page.goto("/submit-request?form=single");
@@ -211,19 +217,21 @@ test.describe("requests", () => {
       .locator("input[type=file]")
       .setInputFiles(["1.pdf", "2.pdf", "3.pdf", "4.pdf", "5.pdf", "6.pdf"].map((name) => pdf(name)));
     await said(page, "Too many files", "You can only upload a maximum of 5 files.");
+    await accessible(page, main(page).locator("form"));
     await expect(page.getByText(/arrived/)).toHaveCount(5);
     await page.getByRole("checkbox", { name: /You may contact me/ }).click();
 
     await page.route("**/rest/v1/rpc/submit_request", dataFault);
     await button(page, "Submit Request").click();
     await said(page, "Error submitting request");
+    await accessible(page, main(page).getByRole("alert"));
     await page.unroute("**/rest/v1/rpc/submit_request");
     await button(page, "Submit Request").click();
     const number = await page.getByTestId("request-number").innerText();
     await said(page, "Request submitted successfully", `Your request ID is ${number.trim()}`);
   });
 
-  test("drafts that cannot be read or deleted", async ({ page, people, request }) => {
+  test("drafts that cannot be read or deleted", async ({ page, people, request, accessible }) => {
     const account = await people.create("requester");
     await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
     await rpc(request, account.accessToken, "save_draft", { input: { category_id: "cat-004", step: 1 } });
@@ -232,6 +240,7 @@ test.describe("requests", () => {
     await fails(page, "DELETE", "**/rest/v1/requests?*", dataFault);
     await page.goto("/request-drafts");
     await button(page, "Delete School Tuition").click();
+    await accessible(page, page.getByRole("alertdialog"));
     await page.getByRole("alertdialog").getByRole("button", { name: "Delete draft" }).click();
     await said(page, "Failed to delete draft");
     await expect(page.getByRole("heading", { name: "School Tuition" })).toBeVisible();
@@ -239,6 +248,7 @@ test.describe("requests", () => {
     await fails(page, "GET", "**/rest/v1/requests?*", dataFault);
     await page.goto("/request-drafts");
     await said(page, "Failed to load drafts", "Please try again later");
+    await accessible(page, main(page));
   });
 
   test("a request whose nonprofits no longer exist", async ({ page, people, request }) => {
@@ -257,13 +267,14 @@ test.describe("requests", () => {
 });
 
 test.describe("empty lists", () => {
-  test("no notifications", async ({ page, people }) => {
+  test("no notifications", async ({ page, people, accessible }) => {
     await people.signIn(page, await people.create("requester"));
     await page.goto("/notifications");
     await expect(page.getByRole("heading", { name: "No notifications" })).toBeVisible();
+    await accessible(page, main(page));
   });
 
-  test("an organization without categories", async ({ page, people, request }) => {
+  test("an organization without categories", async ({ page, people, request, accessible }) => {
     const admin = await people.create("nonprofit");
     const organization = await rpc<{ id: string }>(request, admin.accessToken, "create_organization", {
       input: {
@@ -280,11 +291,12 @@ test.describe("empty lists", () => {
     await people.signIn(page, admin);
     await page.goto("/categories-management");
     await expect(page.getByText("No categories defined yet.")).toBeVisible();
+    await accessible(page, main(page));
   });
 });
 
 test.describe("the profile", () => {
-  test("a new password that breaks each rule", async ({ page, people }) => {
+  test("a new password that breaks each rule", async ({ page, people, accessible }) => {
     await people.signIn(page, await people.create("requester"));
     await page.goto("/profile-settings?tab=password");
     const field = (label: string) => page.getByLabel(label, { exact: true });
@@ -297,6 +309,7 @@ test.describe("the profile", () => {
       "Password must be at least 8 characters",
       "Please confirm your new password",
     );
+    await accessible(page, main(page));
     await field("New password").fill("harbor-light");
     await complains("Password must contain at least 1 uppercase letter");
     await field("New password").fill("Harbor-light");

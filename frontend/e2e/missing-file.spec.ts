@@ -1,7 +1,7 @@
 /** A screen's file that is gone: a new version went live while the page was open, or the connection dropped. */
 import { expect, test } from "./fixtures/test";
 
-test("a page with a missing file reloads once and then shows an error", async ({ page }) => {
+test("a page with a missing file reloads once and then shows an error", async ({ page, accessible }) => {
   // all files of the old version that are not loaded yet
   await page.goto("/");
   let asked = 0;
@@ -23,4 +23,5 @@ test("a page with a missing file reloads once and then shows an error", async ({
   await page.route(missing, (route) => route.fulfill({ status: 404, body: "" }));
   await page.getByRole("contentinfo").getByRole("link", { name: "Terms of Service" }).click();
   await expect(page.getByRole("alert")).toContainText("Something broke on this page");
+  await accessible(page);
 });

@@ -38,6 +38,7 @@ test("one allocation, donation, decision and payout update every figure", async 
   await page.getByRole("button", { name: "Record donation" }).click();
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByRole("alert").getByRole("link")).toHaveCount(2);
+  await accessible(page, page.getByRole("dialog"));
   await page.getByLabel("Donor", { exact: true }).fill("Daniel Whitcombe");
   await page.getByLabel("Amount").fill("800");
   await page.getByRole("button", { name: "Record $800" }).click();
@@ -56,12 +57,14 @@ test("one allocation, donation, decision and payout update every figure", async 
   await expect(figure(page, "Remaining")).toContainText("$500");
   await expect(page.getByRole("heading", { name: "Utilization 30%" })).toBeVisible();
   await expect(page.locator(".alloc li")).toContainText("$300 of $1,000");
+  await accessible(page, page.getByRole("main"));
 
   await page.getByRole("tab", { name: "Payouts" }).click();
   await page.getByRole("button", { name: `Record payout for ${sent.number}` }).click();
   await page.getByLabel("Amount").fill("300.01");
   await page.getByRole("button", { name: "Record $300.01" }).click();
   await expect(page.getByText("This is more than what is left of the grant")).toBeVisible();
+  await accessible(page, page.getByRole("dialog"));
   await page.getByLabel("Amount").fill("120");
   await page.getByRole("button", { name: "Record $120" }).click();
   await expect(toast(page, "Payout recorded")).toBeVisible();

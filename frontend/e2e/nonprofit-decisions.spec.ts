@@ -40,17 +40,20 @@ test.describe("deciding on a request", () => {
     await dialog.getByLabel("Amount").fill("abc");
     await dialog.getByRole("button", { name: "Approve Request" }).click();
     await expect(dialog.getByText("Write an amount above 0 with at most two decimals")).toBeVisible();
+    await accessible(page, dialog);
     await dialog.getByLabel("Amount").fill("1,200.50");
     await expect(dialog.getByText("This is more than you have left")).toBeVisible();
     await accessible(page);
     await dialog.getByRole("button", { name: "Approve for $1,200.50" }).click();
     // more than is left: it is asked once more
     await expect(dialog.getByText("Please look at the amount once more")).toBeVisible();
+    await accessible(page, dialog);
     await dialog.getByRole("button", { name: "Yes, approve $1,200.50" }).click();
 
     await expect(toast(page, "Request Approved")).toContainText(`${sent.number} is approved for $1,200.50.`);
     await expect(page.getByText("This request has already been approved.")).toBeVisible();
     await expect(page.locator(".page-head .badge")).toHaveText("Approved");
+    await accessible(page, page.getByRole("main"));
     expect((await mailTo(request, sent.person.email, /approved/)).text).toContain("$1200.50");
 
     await page.goto("/nonprofit-dashboard");
@@ -84,6 +87,7 @@ test.describe("deciding on a request", () => {
     await deny.click();
     await expect(toast(page, "Request Declined")).toBeVisible();
     await expect(page.locator(".page-head .badge")).toHaveText("Declined");
+    await accessible(page, page.getByRole("main"));
     expect((await mailTo(request, sent.person.email, /declined/)).text).toContain("Our fund is empty until January.");
   });
 

@@ -34,6 +34,7 @@ test("writing to donors: field errors, a kept draft, then listed under Sent", as
   await expect(page).toHaveURL(/tab=sent/);
   await page.getByRole("button", { name: "Winter pantry opens" }).click();
   await expect(page.getByText("To one donor")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   expect((await mailTo(request, "daniel.by.mail@mail.example", /Winter pantry opens/)).text).toContain("Unsubscribe:");
   await page.getByRole("tab", { name: "Inbox" }).click();
   await expect(page.getByText("When a donor answers one of your messages, you read it here.")).toBeVisible();
