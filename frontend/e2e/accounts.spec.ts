@@ -64,10 +64,11 @@ test.describe("signing in", () => {
     await expect(alert).toContainText("<img src=x onerror=alert(1)>");
   });
 
-  test("Google and Microsoft are announced as coming soon", async ({ page }) => {
+  test("Google and Microsoft are announced as coming soon", async ({ page, accessible }) => {
     await page.goto("/login");
     await expect(page.getByText("Third-party login coming soon")).toBeVisible();
     await expect(page.getByText("Please sign in with email and password.")).toBeVisible();
+    await accessible(page, page.getByRole("main"));
     for (const name of ["Continue with Google", "Continue with Microsoft"]) {
       await page.goto("/login");
       await expect(button(page, name)).toHaveAttribute("aria-disabled", "true");
@@ -215,10 +216,12 @@ test("a forgotten password is reset by a mailed link that works once", async ({
   await page.getByLabel("Confirm new password").fill("something else");
   await button(page, "Reset Password").click();
   await expect(page.getByText("Passwords do not match").first()).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.getByLabel("Confirm new password").fill(PASSWORD);
   await button(page, "Reset Password").click();
   await expect(heading(page, "Password Reset Complete")).toBeVisible();
   await said(page, "Password reset successful");
+  await accessible(page, page.getByRole("main"));
   await page.getByRole("link", { name: "Go to Login" }).click();
 
   await email(page).fill(account.email);
@@ -232,6 +235,7 @@ test("a forgotten password is reset by a mailed link that works once", async ({
   await page.goto(link as string);
   await expect(heading(page, "Invalid Reset Link")).toBeVisible();
   await said(page, "Invalid or expired link", "Please request a new one.");
+  await accessible(page, page.getByRole("main"));
   await page.getByRole("link", { name: "Request a new link" }).click();
   await expect(page).toHaveURL(/\/forgot-password\?next=/);
 });
@@ -253,6 +257,9 @@ test.describe("the user's account", () => {
     await people.signIn(page, await people.create("requester", "Marie Désir"));
     await page.goto("/profile-settings");
     await expect(page.getByLabel("First name")).toHaveValue("Marie");
+    await expect(page.getByLabel("ID number")).toHaveAccessibleDescription(
+      "So that you have it at hand when a nonprofit asks who you are. Only you can read it here; no nonprofit sees it.",
+    );
     await page.getByLabel("First name").fill("");
     await button(page, "Save Changes").click();
     for (const message of [
@@ -280,7 +287,7 @@ test.describe("the user's account", () => {
     await expect(page.getByLabel("ID number")).toHaveValue("PP-203 118");
   });
 
-  test("needs the current password to change it", async ({ page, people, browser }) => {
+  test("needs the current password to change it", async ({ page, people, browser, accessible }) => {
     const account = await people.create("requester");
     await people.signIn(page, account);
     await page.goto("/profile-settings?tab=password");
@@ -298,6 +305,7 @@ test.describe("the user's account", () => {
     await change.click();
     await said(page, "Password change failed");
     await expect(current).toHaveAccessibleDescription(/This is not your current password\./);
+    await accessible(page, page.getByRole("main"));
     await expect(wanted).toHaveValue(PASSWORD);
     await current.fill(account.password);
     await change.click();
@@ -381,6 +389,7 @@ test.describe("an unreachable server", () => {
     page,
     people,
     request,
+    accessible,
   }) => {
     const account = await people.create("requester");
     await selected(account, request);
@@ -389,6 +398,7 @@ test.describe("an unreachable server", () => {
     await cut(page);
     await page.goto("/my-requests");
     await expect(failed(page)).toContainText("You are offline", { timeout: 90_000 });
+    await accessible(page, page.getByRole("main"));
     await page.unroute("**/rest/v1/**");
     await button(page, "Try again").click();
     await expect(heading(page, "My Requests")).toBeVisible();

@@ -71,9 +71,15 @@ test("a request written, reloaded and submitted offline is sent once when online
 
   await later.route("https://www.weather.gov/", (route) => route.fulfill({ body: "Weather" }));
   await later.goto("/submit-request");
+  await button(later, /^Food Assistance/).click();
+  await expect(heading(later, "Choose nonprofits")).toBeVisible();
+  const stored = () => later.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
+  await expect.poll(stored).toContain("Food Assistance");
   await later.getByRole("link", { name: "Exit this page" }).filter({ visible: true }).click();
   await expect(later.getByText("Weather")).toBeVisible();
   await later.goto("/faq");
+  // neither these answers nor the number of the request that was sent
+  expect(await stored()).not.toMatch(/Food Assistance|REQ-|aidbridge-request/);
   await expect.poll(async () => (await kept(later)).names).toEqual([]);
   expect(await later.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length)).toBe(0);
 });

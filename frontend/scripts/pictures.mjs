@@ -1,6 +1,6 @@
 /**
- * Pictures of a request's whole way in every language, on phone and desk, light and dark, and sheets that show them beside each other:
- * `just pictures FOLDER`, against a server with the demo data (BASE_URL, INBOX_URL). They are to be looked at, not kept.
+ * Pictures of a request's whole way and of everybody's pages in every language, on phone and desk, light and dark, and sheets that show them
+ * beside each other: `just pictures FOLDER [PATTERN OF NAMES] [LANGUAGES]`, against a server with the demo data (BASE_URL, INBOX_URL). They are to be looked at, not kept.
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const base = process.env.BASE_URL ?? "http://127.0.0.1:54321";
 const inbox = process.env.INBOX_URL ?? "http://127.0.0.1:54324";
 const folder = resolve(process.argv[2] ?? "target/pictures");
 const only = process.argv[3] ? new RegExp(process.argv[3]) : /./;
-const languages = ["en", "es", "fr", "ht"];
+const languages = (process.argv[4] ?? "en,es,fr,ht").split(",");
 /** How high a sheet is at most. */
 const SLICE = 1500;
 const password = "aidbridge-demo1A";
@@ -68,6 +68,25 @@ async function take(page, language, name) {
 /** The main button of the page. */
 const go = (page) => page.getByRole("main").locator(".btn.primary:visible").last();
 
+/** What `asking` takes. */
+const asked = [
+  "01-home",
+  "02-kind",
+  "03-nonprofits",
+  "04-mistakes",
+  "05-address",
+  "06-need",
+  "07-review",
+  "08-waits",
+  "09-sent",
+  "10-status",
+  "11-ask-code",
+  "12-code",
+  "13-own-request",
+  "14-login",
+  "15-signup",
+];
+
 async function asking(page, language, see) {
   const email = `picture-${randomUUID()}@test.example`;
   await page.goto(`${base}/?lang=${language}`);
@@ -104,14 +123,18 @@ async function asking(page, language, see) {
   await page.waitForURL(/step=review/);
   await page.getByRole("main").getByRole("checkbox").last().check();
   await see("07-review");
+  await page.context().setOffline(true);
   await go(page).click();
+  await page.locator("main .notice.warn").waitFor();
+  await see("08-waits");
+  await page.context().setOffline(false);
   await page.getByTestId("request-number").waitFor();
-  await see("08-sent");
+  await see("09-sent");
   const number = await page.getByTestId("request-number").textContent();
   await page.goto(`${base}/request-status?id=${number}`);
-  await see("09-status");
+  await see("10-status");
   await page.goto(`${base}/open-request?number=${number}`);
-  await see("10-ask-code");
+  await see("11-ask-code");
   await go(page).click();
   let mail;
   for (let tries = 0; !mail && tries < 100; tries += 1) {
@@ -123,21 +146,40 @@ async function asking(page, language, see) {
     .locator("main input")
     .last()
     .fill(/\b\d{6}\b/.exec(mail.subject)[0]);
-  await see("11-code");
+  await see("12-code");
   await go(page).click();
   await page.locator("main .detail").waitFor();
   const { access_token: staff } = await signedIn("manager");
   const args = { request_id: number, nonprofit_id: "np-001" };
   await call("/rest/v1/rpc/request_more_info", staff, { ...args, items: ["income", "rent"] });
   await page.reload();
-  await see("12-own-request");
+  await see("13-own-request");
   await page.goto(`${base}/login`);
-  await see("13-login");
+  await see("14-login");
   await page.goto(`${base}/signup?role=requester`);
-  await see("14-signup");
+  await see("15-signup");
 }
 
 const places = {
+  nobody: [
+    ["60-for-nonprofits", "/for-nonprofits"],
+    ["61-how-it-works", "/how-it-works"],
+    ["62-faq", "/faq"],
+    ["63-features", "/features"],
+    ["64-pricing", "/pricing"],
+    ["65-about", "/about-us"],
+    ["66-partners", "/partners"],
+    ["67-resources", "/resource-library"],
+    ["68-blog", "/blog"],
+    ["69-post", "/blog/1"],
+    ["70-nonprofit", "/nonprofit/np-001"],
+    ["71-not-found", "/404"],
+    ["72-forgot-password", "/forgot-password"],
+    ["73-single-page", "/submit-request?form=single"],
+    ["80-privacy", "/privacy"],
+    ["81-terms", "/terms"],
+    ["82-accessibility", "/accessibility"],
+  ],
   requester: [
     ["20-dashboard", "/requester-dashboard"],
     ["21-my-requests", "/my-requests"],
@@ -147,6 +189,8 @@ const places = {
     ["25-select", "/select-nonprofit"],
     ["26-notifications", "/notifications"],
     ["27-profile", "/profile-settings"],
+    ["28-drafts", "/request-drafts"],
+    ["29-my-data", "/profile"],
   ],
   manager: [
     ["30-dashboard", "/nonprofit-dashboard"],
@@ -161,20 +205,33 @@ const places = {
   donor: [
     ["40-donor", "/donor-dashboard"],
     ["41-pledge", "/donor-dashboard?donate"],
+    ["42-donations", "/donor-dashboard?tab=donations"],
+    ["43-impact", "/donor-dashboard?tab=impact"],
+  ],
+  admin: [
+    ["50-dashboard", "/nonprofit-dashboard"],
+    ["51-settings", "/nonprofit-settings"],
+    ["52-team", "/team-management"],
+    ["53-categories", "/categories-management"],
+    ["54-donations", "/nonprofit-budget?tab=donations"],
+    ["55-payouts", "/nonprofit-budget?tab=payouts"],
+    ["56-inbox", "/nonprofit-donor-communication?tab=inbox"],
   ],
 };
 
 for (const language of languages) {
   for (const who of [null, ...Object.keys(places)]) {
-    if (who && !places[who].some(([name]) => only.test(name))) continue;
+    if (!(who ? places[who].map(([name]) => name) : asked).some((name) => only.test(name))) continue;
     const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, locale: language });
     const page = await context.newPage();
     const see = async (name) => only.test(name) && take(page, language, name);
     try {
       if (who === null) await asking(page, language, see);
       else {
-        const session = JSON.stringify(await signedIn(who));
-        await page.addInitScript((value) => localStorage.setItem("aidbridge-auth", value), session);
+        if (who !== "nobody") {
+          const session = JSON.stringify(await signedIn(who));
+          await page.addInitScript((value) => localStorage.setItem("aidbridge-auth", value), session);
+        }
         await page.goto(`${base}/?lang=${language}`);
         for (const [name, path] of places[who]) {
           if (!only.test(name)) continue;
@@ -192,7 +249,7 @@ for (const language of languages) {
 }
 
 const names = [
-  ...new Set(readdirSync(folder).flatMap((file) => /^(\d\d-[a-z-]+)-1280-light-en\.png$/.exec(file)?.[1] ?? [])),
+  ...new Set(readdirSync(folder).flatMap((file) => /^(\d\d-[a-z-]+)-1280-light-[a-z]+\.png$/.exec(file)?.[1] ?? [])),
 ];
 const sheet = await browser.newPage();
 for (const name of names) {

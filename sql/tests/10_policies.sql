@@ -182,6 +182,8 @@ begin
   loop
     raise exception 'security definer without a search path: %', x.name;
   end loop;
+  perform tests.same('tables that hold ID numbers', (select string_agg(distinct c.table_name::text, ' ') from information_schema.columns c
+    where c.table_schema in ('public', 'private') and c.column_name ~ '^id_(number|type)$'), 'profile_identities');
   perform tests.same('functions that anon may call', (select array_agg(p.proname::text order by p.proname) from pg_proc p
       where p.pronamespace = 'public'::regnamespace and has_function_privilege('anon', p.oid, 'execute')),
     array['answer_request_info', 'check_address_code', 'check_request_code', 'confirm_newsletter', 'correct_request', 'create_guest_upload_slot', 'end_request_access', 'me', 'nonprofits_for', 'pledge_donation', 'remove_guest_upload_slot', 'request_detail', 'request_status',

@@ -3,7 +3,7 @@
 export interface FileRules {
   /** MIME types and file extensions as an `accept` attribute lists them ('image/*' allowed). */
   accept: readonly string[];
-  /** How people call these types: 'PDF, JPEG or PNG'. */
+  /** How people call these types, in every language alike: 'PDF, JPEG, PNG'. */
   names: string;
   /** Bytes per file. */
   maxBytes: number;
@@ -21,7 +21,7 @@ const WORD = [
 /** The upload component's defaults: jpeg, png, pdf; 10 MB each; 5 files. */
 export const DEFAULT_FILE_RULES: FileRules = {
   accept: ["image/jpeg", "image/png", "application/pdf"],
-  names: "PDF, JPEG or PNG",
+  names: "PDF, JPEG, PNG",
   maxBytes: 10 * MB,
   maxFiles: 5,
 };
@@ -30,7 +30,7 @@ export const DEFAULT_FILE_RULES: FileRules = {
 export const REQUEST_FILE_RULES: FileRules = {
   ...DEFAULT_FILE_RULES,
   accept: [...DEFAULT_FILE_RULES.accept, ...WORD],
-  names: "PDF, Word, JPEG or PNG",
+  names: "PDF, Word, JPEG, PNG",
 };
 
 /** Documents sent later, when more proof is asked for. */
@@ -41,7 +41,7 @@ export const PHOTO_FILE_RULES: FileRules = { accept: ["image/*"], names: "a pict
 /** An organization's logo; 512 by 512 is recommended. */
 export const LOGO_FILE_RULES: FileRules = {
   accept: [".jpg", ".jpeg", ".png"],
-  names: "JPEG or PNG",
+  names: "JPEG, PNG",
   maxBytes: 5 * MB,
   maxFiles: 1,
 };

@@ -1,10 +1,15 @@
 /** A separate file, because formatters are created once per visit, in its language. */
 import { expect, it, vi } from "vitest";
-import { formatMoney, formatPercent } from "./format";
+import { formatMegabytes, formatMoney, formatPercent } from "./format";
 
 vi.mock("@/messages/locale", () => ({ intlLocale: () => "fr", dayWords: (date: string) => date }));
 
 it("writes French percentages and money with a non-breaking space", () => {
   expect(formatPercent(52)).toMatch(/^52[\u00a0\u202f]%$/);
   expect(formatMoney(52)).toMatch(/^52[\u00a0\u202f]\$/);
+});
+
+it("writes sizes of files as in French", () => {
+  expect(formatMegabytes(419_430)).toBe("0,4\u00a0Mo");
+  expect(formatMegabytes(12)).toBe("<0,1\u00a0Mo");
 });

@@ -22,6 +22,7 @@ const wholeMoney = once(
 );
 const centMoney = once((l) => new Intl.NumberFormat(l, { style: "currency", currency: "USD" }));
 const number = once((l) => new Intl.NumberFormat(l));
+const oneDecimal = once((l) => new Intl.NumberFormat(l, { minimumFractionDigits: 1, maximumFractionDigits: 1 }));
 const percent = once((l) => new Intl.NumberFormat(l, { style: "percent", maximumFractionDigits: 0 }));
 const list = once((l) => new Intl.ListFormat(l, { style: "long", type: "conjunction" }));
 
@@ -58,10 +59,11 @@ export const formatPercent = (value: number): string => percent().format(Math.ro
 /** 'Harbor Relief Fund, Lakeside Food Bank, and Open Door'. */
 export const formatList = (items: readonly string[]): string => list().format(items);
 
-/** A file's size in megabytes, one decimal: '0.4 MB'; '<0.1 MB' for what would round to nothing. */
+/** A file's size in megabytes, one decimal: '0.4 MB', in French '0,4 Mo'; '<0.1 MB' for what would round to nothing. */
 export const formatMegabytes = (bytes: number): string => {
   const megabytes = bytes / 1024 / 1024;
-  return bytes > 0 && megabytes < 0.05 ? "<0.1 MB" : `${megabytes.toFixed(1)} MB`;
+  const tiny = bytes > 0 && megabytes < 0.05;
+  return `${tiny ? "<" : ""}${oneDecimal().format(tiny ? 0.1 : megabytes)}${intlLocale() === "fr" ? "\u00a0Mo" : " MB"}`;
 };
 
 export type Ago = { unit: "now" } | { unit: "minutes" | "hours" | "days"; count: number };

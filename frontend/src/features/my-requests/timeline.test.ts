@@ -32,6 +32,13 @@ describe("the timeline (section 4)", () => {
     }
   });
 
+  it("says that a nonprofit reads it only once one has opened it", () => {
+    expect(timelineOf(request, NOW)[1]?.body).toMatch(/^The nonprofits have it\./);
+    expect(timelineOf({ ...request, review_started_at: "2026-11-21T10:00:00Z" }, NOW)[1]?.body).toMatch(
+      /^A nonprofit has opened it and reads it now\./,
+    );
+  });
+
   it("says when the first answer is due: after five business days", () => {
     for (const review_started_at of [null, "2026-11-21T10:00:00Z"])
       expect(timelineOf({ ...request, review_started_at }, NOW)[1]?.body).toContain("by Friday, November 27");

@@ -129,6 +129,8 @@ it("clearing the answers removes everything from the browser", () => {
   const state = start(guest, kept({ category: food, description: "We need food." }));
   act(() => state.current.clear());
   expect(state.current.answers).toMatchObject({ category: null, description: "", documents: [] });
+  // an upload that is still under way belongs to the old key: use-documents.ts
+  expect(state.current.answers.key).not.toBe("k1");
   expect(localStorage).toHaveLength(0);
 });
 

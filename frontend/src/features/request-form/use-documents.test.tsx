@@ -76,6 +76,18 @@ it("aborts the upload of a removed file, which does not reappear", async () => {
   expect(removeDocument).toHaveBeenCalledWith(stored("a.pdf"));
 });
 
+it("never begins the upload of a file that was removed while it waited", async () => {
+  const { result, documents } = setUp();
+  const [a, b, c] = [file("a.pdf"), file("b.pdf"), file("c.pdf")];
+  act(() => result.current.add([a, b, c]));
+  await waitFor(() => expect(uploads).toHaveLength(1));
+  act(() => result.current.drop(b));
+  await act(async () => uploads[0]?.arrive());
+  await waitFor(() => expect(uploads.map(({ name }) => name)).toEqual(["a.pdf", "c.pdf"]));
+  await act(async () => uploads[1]?.arrive());
+  expect(documents()).toEqual(["a.pdf", "c.pdf"]);
+});
+
 it("carries no files over into the next request", async () => {
   const { result, begin, documents } = setUp("k1");
   act(() => result.current.add([file("a.pdf"), file("b.pdf")]));

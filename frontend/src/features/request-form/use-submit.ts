@@ -1,6 +1,6 @@
 /** Sends the request only once, however often the button is pressed, and shows the server's errors at their steps. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useEffectEvent } from "react";
+import { useEffect, useEffectEvent, useState } from "react";
 import { errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
 import { reads } from "@/lib/query-keys";
 import { toast } from "@/lib/toast";
@@ -44,11 +44,24 @@ export interface UseSubmit {
   onSent: (sent: SentRequest) => void;
 }
 
+export interface Sending {
+  answers: Answers;
+  /** By the form's own button, not by itself or from the notice about waiting. */
+  pressed?: boolean;
+}
+
+/** Tries that did not reach the server: when the last one was, and how many were presses of the form's button. */
+export interface Missed {
+  at: number | null;
+  presses: number;
+}
+
 export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
   const queryClient = useQueryClient();
-  return useMutation({
-    mutationFn: (answers: Answers) => submitRequest(answers, signedIn),
-    onSuccess: (result, answers) => {
+  const [missed, setMissed] = useState<Missed>({ at: null, presses: 0 });
+  const submit = useMutation({
+    mutationFn: ({ answers }: Sending) => submitRequest(answers, signedIn),
+    onSuccess: (result, { answers }) => {
       toast({
         title: t("requestForm.sentTitle"),
         description: t("requestForm.sentToastBody", { id: result.request_number }),
@@ -62,16 +75,20 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
         ...(!signedIn && answers.account ? { account: answers.account.fullName || answers.account.email } : {}),
       });
     },
-    onError: (error) => {
-      onWaits(isNetworkError(error));
-      if (complaintsOf(error).length > 0 || isSessionExpired(error)) return; // told in the page
+    onError: (error, { pressed }) => {
+      const unreachable = isNetworkError(error);
+      onWaits(unreachable);
+      if (unreachable) setMissed(({ presses }) => ({ at: Date.now(), presses: presses + (pressed ? 1 : 0) }));
+      // told in the page, the first by `WaitingToSend`
+      if (unreachable || complaintsOf(error).length > 0 || isSessionExpired(error)) return;
       toast({
         variant: "destructive",
         title: t("requestForm.submitErrorTitle"),
-        description: isNetworkError(error) ? t("errors.network") : errorMessage(error, "requestForm.submitFailed"),
+        description: errorMessage(error, "requestForm.submitFailed"),
       });
     },
   });
+  return { ...submit, missed };
 }
 
 const TRY_AGAIN_MS = 20_000;

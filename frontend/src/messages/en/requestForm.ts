@@ -27,6 +27,7 @@ export const requestForm = define("requestForm", {
     "Your request waits on this device. It goes by itself when the connection is back. Leave this page open, or open it again within a day.",
   waitsSend: "Try now",
   waitsStop: "Do not send it",
+  waitsTried: "Last try: {time}.",
   expiredTitle: "You were signed out for your safety",
   expiredBody: "Nothing is lost. Your answers are kept in this tab. Sign in again to save and send them.",
   signInAgain: "Sign in again",

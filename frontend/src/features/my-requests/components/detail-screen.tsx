@@ -349,7 +349,7 @@ export function Detail({ detail, guest, leave }: DetailProps) {
                 <Link to={paths.myRequests}>{t("myRequests.allRequests")}</Link>
               </Button>
             )}
-            <Button variant="quiet" onClick={() => window.print()}>
+            <Button onClick={() => window.print()}>
               <Printer aria-hidden="true" />
               {t("myRequests.print")}
             </Button>

@@ -125,8 +125,9 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     },
   });
 
-  const sendNow = () => submit.mutate(answers);
-  useSendWaiting({ waits: state.waits && !expired, busy: submit.isPending, send: sendNow });
+  const sendNow = () => submit.mutate({ answers });
+  const waits = state.waits && !expired;
+  useSendWaiting({ waits, busy: submit.isPending, send: sendNow });
 
   if (showsSent(params.get("step"), sent, answers) && sent) {
     return (
@@ -142,14 +143,17 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
     // so that a reload finds the confirmation if the request arrives meanwhile
     void navigate(stepHref("review"), { replace: true, preventScrollReset: true });
-    submit.mutate(answers, {
-      onError: (error) => {
-        for (const [name, message] of Object.entries(fieldErrors(error))) {
-          const field = fieldOf[name];
-          if (field) form.setError(field, { message });
-        }
+    submit.mutate(
+      { answers, pressed: true },
+      {
+        onError: (error) => {
+          for (const [name, message] of Object.entries(fieldErrors(error))) {
+            const field = fieldOf[name];
+            if (field) form.setError(field, { message });
+          }
+        },
       },
-    });
+    );
   };
   const why =
     answers.category === null
@@ -169,8 +173,16 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         </div>
       }
     >
-      {state.waits && !expired ? (
-        <WaitingToSend busy={submit.isPending} onSend={sendNow} onStop={() => state.setWaits(false)} />
+      {waits ? (
+        <WaitingToSend
+          busy={submit.isPending}
+          missed={submit.missed}
+          onSend={sendNow}
+          onStop={() => {
+            state.setWaits(false);
+            submit.reset();
+          }}
+        />
       ) : (
         <SaveNotices saving={saving} expired={expired} />
       )}
@@ -187,6 +199,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
           }}
         />
         {submit.error &&
+        !waits &&
         errorHint(submit.error) !== "key_reused" &&
         Object.keys(fieldErrors(submit.error)).length === 0 ? (
           <Notice tone="bad" role="alert" title={t("requestForm.submitErrorTitle")}>

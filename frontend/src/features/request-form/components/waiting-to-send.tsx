@@ -1,19 +1,35 @@
+import { useEffect, useRef } from "react";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
+import { formatTime } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import type { Missed } from "../use-submit";
 
 export interface WaitingToSendProps {
   busy: boolean;
+  missed: Missed;
   onSend: () => void;
   onStop: () => void;
 }
 
-/** Says clearly that a request is not sent yet, and what will happen. */
-export function WaitingToSend({ busy, onSend, onStop }: WaitingToSendProps) {
+/**
+ * Says clearly that a request is not sent yet, and what will happen. Nothing else on the page says so: a press of the
+ * form's button, which may be far below, leads here.
+ */
+export function WaitingToSend({ busy, missed, onSend, onStop }: WaitingToSendProps) {
+  const notice = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (missed.presses === 0) return;
+    notice.current?.scrollIntoView({ block: "center" });
+    notice.current?.focus({ preventScroll: true });
+  }, [missed.presses]);
   return (
-    <Notice tone="warn" role="status" className="mb-6" title={t("requestForm.waitsTitle")}>
-      <p>{t("requestForm.waitsBody")}</p>
+    <Notice ref={notice} tabIndex={-1} tone="warn" role="status" className="mb-6" title={t("requestForm.waitsTitle")}>
+      <p>
+        {t("requestForm.waitsBody")}
+        {missed.at === null ? null : ` ${t("requestForm.waitsTried", { time: formatTime(missed.at) })}`}
+      </p>
       <div className="actions mt-3">
         <Button busy={busy} busyLabel={t("requestForm.submitting")} onClick={onSend}>
           {t("requestForm.waitsSend")}

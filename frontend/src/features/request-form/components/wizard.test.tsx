@@ -113,6 +113,19 @@ it("a signed-in user with all details skips from nonprofits to the need and can 
   expect(await screen.findByLabelText("Phone")).toHaveValue("+1 207 555 0142");
 });
 
+it("what is known is filled in when the step is first shown", async () => {
+  lastIdentity.current = { ...known, postalCode: "" };
+  const { user } = open();
+  // at once: an answer that came after the fields would find them empty
+  expect(await screen.findByLabelText("Phone")).toHaveValue("+1 207 555 0142");
+  expect(screen.getByLabelText("First name")).toHaveValue("Marie");
+  expect(screen.getByLabelText("Email")).toHaveValue("marie@test.example");
+  await user.click(screen.getByRole("button", { name: "Next" }));
+  expect(await screen.findByLabelText("Street address")).toHaveValue("18 Main Street");
+  expect(screen.getByLabelText("City")).toHaveValue("Portland");
+  expect(screen.getByLabelText("Postal/ZIP code")).toHaveValue("");
+});
+
 it("a continued draft asks for missing details", async () => {
   open();
   expect(await screen.findByRole("heading", { name: "Your information" })).toBeInTheDocument();

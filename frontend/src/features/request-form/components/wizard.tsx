@@ -64,8 +64,11 @@ export const placeOf = ({ city, state }: Pick<Identity, "city" | "state">): stri
 /** Identifies a signed-in person from the session, and spares them typing a known address again. */
 export function useIdentified(user: AppUser | null, answers: Answers, change: AnswersState["change"]) {
   const last = useQuery({ ...lastIdentityQuery(user?.id ?? ""), enabled: user !== null });
+  // True once the answers hold what is known: fields that are shown earlier would stay empty.
+  const [filled, setFilled] = useState(false);
   useEffect(() => {
     if (!user) return;
+    setFilled(!last.isPending);
     change((now) => {
       const identity = withKnown(now.identity, user, last.data);
       return {
@@ -74,9 +77,9 @@ export function useIdentified(user: AppUser | null, answers: Answers, change: An
       };
     });
     // once per person and server answer, not per keystroke
-  }, [user, last.data, change]);
+  }, [user, last.data, last.isPending, change]);
   return {
-    identifying: last.isPending && user !== null && answers.identity.address === "",
+    identifying: !filled && user !== null && answers.identity.address === "",
     /** The answers as they are once the effect above has run. */
     identified: { ...answers, identity: withKnown(answers.identity, user, last.data) },
   };
@@ -126,8 +129,9 @@ export function Wizard({ state, user, expired }: FormProps) {
       go("sent", true);
     },
   });
-  const sendNow = () => submit.mutate(answers);
-  useSendWaiting({ waits: state.waits && !expired, busy: submit.isPending, send: sendNow });
+  const sendNow = () => submit.mutate({ answers });
+  const waits = state.waits && !expired;
+  useSendWaiting({ waits, busy: submit.isPending, send: sendNow });
   const onIdentity = useCallback(
     (identity: Partial<Answers["identity"]>) => change((now) => ({ identity: { ...now.identity, ...identity } })),
     [change],
@@ -151,8 +155,16 @@ export function Wizard({ state, user, expired }: FormProps) {
     <Frame
       {...frame}
       notice={
-        state.waits && !expired ? (
-          <WaitingToSend busy={submit.isPending} onSend={sendNow} onStop={() => state.setWaits(false)} />
+        waits ? (
+          <WaitingToSend
+            busy={submit.isPending}
+            missed={submit.missed}
+            onSend={sendNow}
+            onStop={() => {
+              state.setWaits(false);
+              submit.reset();
+            }}
+          />
         ) : undefined
       }
     >
@@ -200,14 +212,14 @@ export function Wizard({ state, user, expired }: FormProps) {
           onConsent={(consent) => change({ consent })}
           onSubmit={() => {
             if (expired) showSessionEnd();
-            else submit.mutate(answers);
+            else submit.mutate({ answers, pressed: true });
           }}
           onRenew={() => {
             state.renew();
             submit.reset();
           }}
           busy={submit.isPending}
-          error={submit.error}
+          error={waits ? null : submit.error}
         />
       )}
       {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={() => go("category")} />}

@@ -19,6 +19,7 @@ const decided_at = "2026-11-20T16:00:00Z";
 
 it.each<[Partial<FoundStatus>, string]>([
   [{}, "It has arrived. Nobody has opened it yet."],
+  [{ review_started_at: "2026-11-20T16:00:00Z" }, "It was opened and waits for an answer."],
   [{ status: "in_review" }, "A nonprofit has opened it and reads it."],
   [{ needs_more_proof: true }, "It waits for you. A nonprofit needs something more from you."],
   [{ status: "processing" }, "It was read. The decision is being made."],
@@ -33,10 +34,11 @@ it.each<[Partial<FoundStatus>, string]>([
 it.each<[Partial<FoundStatus>, string]>([
   [{}, "by Friday, November 27"],
   [{ status: "in_review" }, "by Friday, November 27"],
-  [{ needs_more_proof: true }, "Most people have one after 5–7 days."],
+  [{ needs_more_proof: true }, "Usually 5–\u20607 days after you send what is missing."],
   [{ status: "processing" }, "by Friday, November 27"],
   [{ status: "approved", awarded: 100, decided_at }, "No word by Friday, November 27? Then ask them."],
   [{ status: "declined", decided_at }, "You can send a new request at any time."],
+  [{ status: "withdrawn", decided_at }, "You can send a new request at any time."],
 ])("%o says what comes next, and by when", (change, words) => {
   const steps = stepsOf({ ...found, ...change }, NOW);
   expect(steps.map(({ body }) => body).join(" ")).toContain(words);
@@ -50,5 +52,5 @@ it("does not ask a user without an account to sign in", () => {
 it("shows no date that has passed", () => {
   const late = stepsOf(found, new Date(2026, 10, 29)).map(({ body }) => body);
   expect(late[1]).toBe("It takes longer than usual. The first answer was due by Friday, November 27.");
-  expect(late[2]).toBe("Most people have one after 5–7 days.");
+  expect(late[2]).toBe("Most people have one after 5–\u20607 days.");
 });

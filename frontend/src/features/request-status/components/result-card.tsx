@@ -35,7 +35,12 @@ export function stepsOf(found: FoundStatus, now = new Date()): TimelineStep[] {
     when: formatDate(found.submitted_at),
   };
   const decided = found.decided_at ? formatDate(found.decided_at) : undefined;
-  if (status === "withdrawn") return [submitted, { title: t("lookup.withdrawn"), state: "complete", when: decided }];
+  if (status === "withdrawn") {
+    return [
+      submitted,
+      { title: t("lookup.withdrawn"), state: "complete", when: decided, body: t("lookup.withdrawnNext") },
+    ];
+  }
   const waiting = status === "pending" || status === "in_review";
   const done = status === "approved" || status === "declined";
   const by = firstAnswerBy(found.submitted_at);
@@ -60,9 +65,11 @@ export function stepsOf(found: FoundStatus, now = new Date()): TimelineStep[] {
           ? approvedWords(found)
           : status === "declined"
             ? t("lookup.declinedNext")
-            : isOver(decision, now) || found.needs_more_proof
-              ? t("lookup.decisionSoon")
-              : t("lookup.decisionBy", { date: formatLongDate(decision) }),
+            : found.needs_more_proof
+              ? t("lookup.decisionAfterProof")
+              : isOver(decision, now)
+                ? t("lookup.decisionSoon")
+                : t("lookup.decisionBy", { date: formatLongDate(decision) }),
     },
   ];
 }
