@@ -26,7 +26,7 @@ async fn the_project_is_owned_by_postgres_who_is_not_a_superuser() {
         ),
         (
             "select string_agg(evtname, ' ' order by evtname) from pg_event_trigger where evtowner = 10",
-            "guard_event_triggers pgrst_ddl_watch pgrst_drop_watch publish_generated_columns",
+            "grant_foreign_data_wrappers guard_event_triggers pgrst_ddl_watch pgrst_drop_watch publish_generated_columns",
         ),
         (
             "select count(*) from pg_extension where extname in ('pgcrypto', 'uuid-ossp', 'pg_stat_statements')
@@ -135,6 +135,59 @@ async fn an_event_trigger_of_a_project_runs_with_its_owners_rights() {
     query(&db.url, "select ferrobase.change_event_trigger('watching', 'drop')").await.expect("its own");
     db.stop().await;
 }
+
+/// On Supabase, `postgres` owns the wrapper of `postgres_fdw`. Here it may use it, and let others use it.
+#[tokio::test]
+async fn a_project_reads_another_database_through_postgres_fdw() {
+    let db = Fixture::with_platform().await;
+    let far: tokio_postgres::Config = db.url.parse().expect("a URL");
+    let password = String::from_utf8_lossy(far.get_password().expect("a password")).into_owned();
+    let server = format!(
+        "create server far foreign data wrapper postgres_fdw options (host '127.0.0.1', port '{}', dbname '{}')",
+        far.get_ports()[0],
+        far.get_dbname().expect("a database")
+    );
+    let mapping =
+        format!("create user mapping for current_user server far options (user 'postgres', password '{password}')");
+    let setup = [
+        "create table words (word text); insert into words values ('far away')",
+        "create extension postgres_fdw with schema extensions",
+        &server,
+        &mapping,
+        "create schema far; import foreign schema public limit to (words) from server far into far",
+        "create role fdw_user nologin; grant usage on foreign data wrapper postgres_fdw to fdw_user",
+    ];
+    for sql in setup {
+        query(&db.url, sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+    assert_eq!(query(&db.url, "select word from far.words").await.expect("its rows"), "far away");
+    for refused in [
+        "alter foreign data wrapper postgres_fdw no validator",
+        "alter foreign data wrapper postgres_fdw owner to postgres",
+        "alter user mapping for current_user server far options (add password_required 'false')",
+        "create extension file_fdw",
+        "select _supavisor.grant_foreign_data_wrappers()",
+    ] {
+        let error = query(&db.url, refused).await.expect_err(refused);
+        assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{refused}: {error:?}");
+    }
+    // Those of the administrator's own extensions stay closed, and a database of before catches up.
+    db.one("create extension file_fdw").await;
+    db.one(
+        "revoke usage on foreign data wrapper postgres_fdw from postgres cascade;
+         drop event trigger grant_foreign_data_wrappers;
+         delete from _supavisor.platform_files where name = '72_foreign_wrappers.sql'",
+    )
+    .await;
+    assert_eq!(db.one(USABLE_WRAPPERS).await, "");
+    migrate::platform(&db.admin).await.expect("platform");
+    assert_eq!(db.one(USABLE_WRAPPERS).await, "postgres_fdw");
+    query(&db.url, "drop extension postgres_fdw cascade; drop role fdw_user").await.expect("the project's to drop");
+    db.stop().await;
+}
+
+const USABLE_WRAPPERS: &str = "select coalesce(string_agg(fdwname, ' '), '') from pg_foreign_data_wrapper
+    where has_foreign_data_wrapper_privilege('postgres', oid, 'usage')";
 
 /// Converts a cluster to the state in which `postgres` was the superuser and owned everything.
 async fn as_of_old(db: &Fixture) {
