@@ -329,12 +329,34 @@ async fn migrations_become_one_file(project: &Project) {
     assert!(!success && told.contains("migration 3 is not applied"), "{told}");
     project.ok(&["migration", "up"]);
     let schema = project.ok(&["db", "dump"]).0;
+    let files = || {
+        let folder = std::fs::read_dir(project.root.join("supabase/migrations")).expect("a folder");
+        let mut names: Vec<_> = folder.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    // Only those up to a version: the second one's table stands in its own file, and the third one's policy does not.
+    let (success, _, told) = project.run(&["migration", "squash", "--version", "7"]);
+    assert!(!success && told.contains("there is no migration of version 7"), "{told}");
+    let (success, _, told) = project.run(&["migration", "squash", "--version", "1"]);
+    assert!(!success && told.contains("is already the earliest migration"), "{told}");
+    let before = files();
+    let (_, told) = project.ok(&["migration", "squash", "--version", "2"]);
+    assert!(told.contains("Squashed local migrations to supabase/migrations/2_"), "{told}");
+    assert_eq!(files(), before[1..]);
+    let second = std::fs::read_to_string(project.root.join("supabase/migrations").join(&before[1])).expect("a file");
+    assert!(second.contains("\"tasks\"") && second.contains("\"more\"") && !second.contains("own files"), "{second}");
+    assert_eq!(
+        project
+            .one("select string_agg(version, ' ' order by version) from supabase_migrations.schema_migrations")
+            .await,
+        "2 3"
+    );
+
     let (_, told) = project.ok(&["migration", "squash", "--local"]);
     assert!(told.contains("Squashed local migrations to supabase/migrations/3_files.sql"), "{told}");
     assert!(told.contains("such as buckets"), "{told}");
-    let folder = std::fs::read_dir(project.root.join("supabase/migrations")).expect("a folder");
-    let files: Vec<_> = folder.map(|entry| entry.expect("an entry").file_name()).collect();
-    assert_eq!(files, ["3_files.sql"]);
+    assert_eq!(files(), ["3_files.sql"]);
     let (listed, _) = project.ok(&["migration", "list"]);
     let rows: Vec<&str> = listed.lines().skip(3).map(str::trim).collect();
     assert_eq!(rows, ["3              | 3              | 3"]);

@@ -95,6 +95,110 @@ async fn migrations_roles_and_seeds_are_pushed_and_fetched() {
     }
 }
 
+/// `db reset` and `migration down` on a database that runs elsewhere, with everything in it that a project can make.
+#[actix_web::test]
+async fn another_database_is_emptied_and_loaded_again() {
+    let project = Project::new(
+        "resetting",
+        "[db.vault]\napi_key = \"s3cret\"\n",
+        &[
+            ("supabase/migrations/20240101000000_tasks.sql", TASKS),
+            ("supabase/migrations/20240103000000_notes.sql", NOTES),
+            ("supabase/seed.sql", "insert into tasks values (1), (2);"),
+        ],
+    );
+    let remote = Project::new("reset-there", "", &[]);
+    remote.ok(&["start"]);
+    let status = remote.status();
+    let (url, key) = (status["DB_URL"].as_str().expect("a URL"), status["ANON_KEY"].as_str().expect("a key"));
+    project.ok(&["db", "push", "--db-url", url, "--include-seed", "--yes"]);
+    remote.ok(&["migration", "fetch"]);
+    remote.write(
+        "supabase/migrations/20240104000000_all.sql",
+        "create schema inside; create table inside.rooms (id int generated always as identity primary key);
+         create extension citext with schema extensions; create extension pg_cron; create extension pgmq;
+         create extension hstore with schema public; select pgmq.create('jobs');
+         select cron.schedule('nightly', '0 0 * * *', 'select 1');
+         create type mood as enum ('good'); create domain word as text; create type pair as (a int, b mood);
+         create sequence numbers; create table moods (id serial, m mood, w word, p pair, c extensions.citext, h hstore);
+         create view all_moods as select * from moods; create materialized view kept_moods as select * from moods;
+         create table parts (id int) partition by range (id); create table part_one partition of parts for values from (0) to (9);
+         create statistics of_moods on id, m from moods; create collation plain from \"C\";
+         create function add_one(int) returns int language sql return $1 + 1;
+         create aggregate total(int) (sfunc = int4pl, stype = int, initcond = '0');
+         create operator === (leftarg = int, rightarg = int, function = int4eq);
+         create procedure nothing() language sql as 'select 1';
+         create text search configuration words (copy = simple);
+         create function functions.hello() returns int language sql return 1;
+         create function new_person() returns trigger language plpgsql as $$ begin return new; end $$;
+         create trigger on_person after insert on auth.users for each row execute function new_person();
+         create policy \"own files\" on storage.objects for select using (true);
+         create publication mine for table moods; alter publication supabase_realtime add table moods;
+         create function no_drops() returns event_trigger language plpgsql as $$ begin raise exception 'not here'; end $$;
+         create event trigger no_drops on sql_drop execute function no_drops();
+         insert into auth.users (id, email) values (gen_random_uuid(), 'a@x.example');
+         insert into storage.buckets (id, name) values ('papers', 'papers');",
+    );
+    remote.ok(&["migration", "up"]);
+    // Everything that is not the platform's: of schemas and extensions, of `public` and `functions`, and beside them.
+    let left = "select concat_ws(' ',
+        (select string_agg(nspname, ' ' order by nspname) from pg_namespace where nspowner = 'postgres'::regrole),
+        (select string_agg(extname, ' ' order by extname) from pg_extension where extowner = 'postgres'::regrole),
+        (select string_agg(relname, ' ' order by relname) from pg_class
+          where relnamespace in ('public'::regnamespace, 'functions'::regnamespace) and relkind <> 'i'),
+        (select string_agg(proname, ' ' order by proname) from pg_proc p
+          where pronamespace in ('public'::regnamespace, 'functions'::regnamespace)),
+        (select string_agg(typname, ' ' order by typname) from pg_type
+          where typnamespace = 'public'::regnamespace and typtype in ('e', 'd')),
+        (select string_agg(oprname, ' ') from pg_operator where oprnamespace = 'public'::regnamespace),
+        (select string_agg(collname, ' ') from pg_collation where collnamespace = 'public'::regnamespace),
+        (select string_agg(cfgname, ' ') from pg_ts_config where cfgnamespace = 'public'::regnamespace),
+        (select string_agg(policyname, ' ' order by policyname) from pg_policies where schemaname in ('public', 'storage')),
+        (select string_agg(pubname, ' ' order by pubname) from pg_publication),
+        (select string_agg(evtname, ' ' order by evtname) from pg_event_trigger where evtname = 'no_drops'),
+        (select string_agg(tgname, ' ') from pg_trigger where tgrelid = 'auth.users'::regclass and tgname = 'on_person'),
+        (select count(*) from auth.users), (select string_agg(name, ' ') from storage.buckets),
+        (select string_agg(version, ' ' order by version) from supabase_migrations.schema_migrations))";
+    let full = remote.one(left).await;
+    for part in
+        ["inside", "citext", "pgmq", "pg_cron", "all_moods", "hello", "pair", "===", "words", "own files", "no_drops"]
+    {
+        assert!(full.contains(part), "{part}: {full}");
+    }
+    let (success, _, told) = project.run(&["db", "reset", "--db-url", url]);
+    assert!(!success && told.contains("nothing was reset"), "{told}");
+    assert_eq!(remote.one(left).await, full);
+
+    let (_, told) = project.ok(&["db", "reset", "--db-url", url, "--yes"]);
+    assert!(told.contains("Applying migration 20240103000000_notes.sql..."), "{told}");
+    assert!(told.contains("Seeding data from supabase/seed.sql..."), "{told}");
+    let fresh = "extensions supabase_migrations pg_net pg_stat_statements pgcrypto supabase_vault uuid-ossp notes tasks own \
+                 supabase_realtime supabase_realtime_messages_publication 0 papers 20240101000000 20240103000000";
+    assert_eq!(remote.one(left).await, fresh);
+    assert_eq!(remote.one("select count(*) from tasks").await, "2");
+    let secret = "select decrypted_secret from vault.decrypted_secrets where name = 'api_key'";
+    assert_eq!(remote.one(secret).await, "s3cret");
+    // The server has gone on, and people can sign up.
+    let begun = std::time::Instant::now();
+    while remote.get("/rest/v1/tasks?select=id&order=id", key).await != (200, "[{\"id\":1}, \n {\"id\":2}]".to_owned()) {
+        assert!(begun.elapsed().as_secs() < 30, "the API does not see the new tables");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let signed_up = reqwest::Client::new()
+        .post(format!("{}/auth/v1/signup", status["API_URL"].as_str().expect("a URL")))
+        .header("apikey", key)
+        .json(&serde_json::json!({ "email": "b@x.example", "password": "password123" }));
+    assert_eq!(signed_up.send().await.expect("an answer").status(), 200);
+
+    let (success, _, told) = project.run(&["migration", "down", "--db-url", url]);
+    assert!(!success && told.contains("nothing was reverted"), "{told}");
+    project.ok(&["migration", "down", "--db-url", url, "--yes"]);
+    let state = "select (to_regclass('notes') is null) || ' ' || (select count(*) from tasks) || ' ' || (select count(*) from auth.users)";
+    assert_eq!(remote.one(state).await, "true 2 0");
+    project.ok(&["db", "reset", "--db-url", url, "--yes", "--no-seed", "--version", "20240101000000"]);
+    assert_eq!(remote.one(state).await, "true 0 0");
+}
+
 /// Standard input that holds `text`.
 fn said(text: &str) -> std::process::Stdio {
     use std::io::{Seek, Write};

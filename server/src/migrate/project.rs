@@ -17,6 +17,9 @@ use super::session::Session;
 /// What `supabase_functions` needs, on pg_net.
 pub(super) const WEBHOOKS: &str = include_str!("../../../sql/project/webhooks.sql");
 
+/// Drops what the project made in a database that cannot be made anew.
+const CLEAR: &str = include_str!("clear.sql");
+
 /// Receives progress, one line at a time.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
 
@@ -198,6 +201,14 @@ pub async fn migrations(
         session.tell_api().await?;
     }
     Ok(applied.files)
+}
+
+/// Empties the database of the project at `url`: its objects, accounts and history. Buckets and files stay.
+pub async fn clear(url: &str) -> Result<(), MigrateError> {
+    let session = Session::connect_alone(url).await?;
+    session.reset().await?;
+    session.client.batch_execute(&format!("begin; {CLEAR}; commit")).await?;
+    session.tell_api().await
 }
 
 /// Marks versions as applied (with the statements of their files) or removes them from the history.

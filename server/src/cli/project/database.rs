@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::advisors::{AdvisorsArgs, advisors};
+use super::ask::answers_yes;
 use super::diff::{DiffArgs, diff};
 use super::dump::{DumpArgs, dump};
 use super::lint::{LintArgs, lint};
@@ -16,15 +17,16 @@ use super::query::{QueryArgs, query};
 use super::running::Place;
 use super::serve::{Extent, Progress, declare_buckets, fill_buckets};
 use super::start::{delete_data, in_background, start_plainly};
-use super::target::logins;
+use super::target::{TargetArgs, logins};
 use super::{open, say, settings};
 use crate::cli::database::block_on;
 use crate::gateway::ApiKeys;
+use crate::migrate;
 use crate::project::Project;
 
 #[derive(Subcommand)]
 pub enum DbCommand {
-    /// Delete the project's database and files, and recreate them from migrations and seeds
+    /// Delete the project's database and files, and recreate them from migrations and seeds; empty another database and load them there
     Reset {
         /// Apply migrations up to this version only
         #[arg(long, conflicts_with = "last")]
@@ -35,11 +37,11 @@ pub enum DbCommand {
         /// Load no seeds
         #[arg(long)]
         no_seed: bool,
-        /// Accepted for scripts: the project's own database is always used
-        #[arg(long)]
-        local: bool,
+        /// Do not ask before another database is emptied
+        #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
+        yes: bool,
         #[command(flatten)]
-        elsewhere: ElsewhereArgs,
+        target: TargetArgs,
     },
     /// Start the project, as 'ferrobase start' does: the database does not run without the APIs
     Start {
@@ -79,7 +81,7 @@ pub enum SeedTarget {
     },
 }
 
-// Options of commands that recreate a database, which is only possible for the project's own one.
+// Options of a command that rewrites the files and the history of this folder's database.
 #[derive(Args)]
 pub struct ElsewhereArgs {
     #[arg(long, hide = true, value_name = "URL")]
@@ -89,16 +91,6 @@ pub struct ElsewhereArgs {
 }
 
 impl ElsewhereArgs {
-    pub fn refuse(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            self.db_url.is_none() && !self.linked,
-            "only this folder's own database can be made anew: for another one, drop its objects by hand, and apply the migrations \
-             with 'ferrobase db push --db-url'"
-        );
-        Ok(())
-    }
-
-    /// For a command that rewrites the files and the history of this folder's database.
     pub fn refuse_history(&self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.db_url.is_none() && !self.linked,
@@ -110,9 +102,8 @@ impl ElsewhereArgs {
 
 pub fn db(command: &DbCommand) -> anyhow::Result<ExitCode> {
     let done = match command {
-        DbCommand::Reset { version, last, no_seed, local: _, elsewhere } => {
-            elsewhere.refuse()?;
-            reset(version.as_deref(), *last, !no_seed)
+        DbCommand::Reset { version, last, no_seed, yes, target } => {
+            reset(version.as_deref(), *last, !no_seed, *yes, target)
         }
         DbCommand::Start { from_backup } => {
             anyhow::ensure!(
@@ -133,7 +124,13 @@ pub fn db(command: &DbCommand) -> anyhow::Result<ExitCode> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-fn reset(version: Option<&str>, last: Option<usize>, has_seeds: bool) -> anyhow::Result<()> {
+fn reset(
+    version: Option<&str>,
+    last: Option<usize>,
+    has_seeds: bool,
+    is_confirmed: bool,
+    target: &TargetArgs,
+) -> anyhow::Result<()> {
     let project = open()?;
     let versions = project.migrations()?.versions();
     let until = match (version, last) {
@@ -151,8 +148,14 @@ fn reset(version: Option<&str>, last: Option<usize>, has_seeds: bool) -> anyhow:
         },
         (None, None) => None,
     };
+    let extent = Extent { until, has_seeds };
+    if !target.is_local() {
+        say("Do you want to reset the remote database? All its data will be lost, except for buckets and files.");
+        anyhow::ensure!(is_confirmed || answers_yes()?, "nothing was reset: confirm at the terminal, or with --yes");
+        return rebuild_remote(&project, target, &extent);
+    }
     say("Resetting local database...");
-    rebuild(&project, &Extent { until, has_seeds })?;
+    rebuild(&project, &extent)?;
     say(&format!("Finished supabase db reset on branch {}.", project.branch()));
     Ok(())
 }
@@ -162,6 +165,29 @@ pub fn rebuild(project: &Project, extent: &Extent) -> anyhow::Result<()> {
     Place::of(project).stop()?;
     delete_data(project)?;
     in_background(project, extent)
+}
+
+/// Empties another database, and loads the project into it. Its server goes on serving.
+pub fn rebuild_remote(project: &Project, target: &TargetArgs, extent: &Extent) -> anyhow::Result<()> {
+    let (url, place) = target.text(project)?;
+    say(&format!("Resetting {place} database..."));
+    let tell = |line: &str| say(line);
+    block_on(async {
+        migrate::project::clear(&url).await?;
+        if !migrate::project::vault(&url, &project.vault()).await? {
+            say("WARN: the secrets of [db.vault] were not stored: the database has no vault");
+        }
+        if project.has_migrations_enabled() {
+            migrate::project::migrations(&url, &project.migrations()?.paths, extent.until.as_deref(), &tell).await?;
+        }
+        if extent.has_seeds && project.has_seeds_enabled() {
+            let (files, unmatched) = project.seeds()?;
+            unmatched.iter().for_each(|pattern| say(&format!("WARN: no files matched pattern: {pattern}")));
+            let files: Vec<_> = files.into_iter().map(|seed| (seed.name, seed.path)).collect();
+            migrate::project::seeds(&url, &files, &tell).await?;
+        }
+        Ok(())
+    })
 }
 
 pub fn seed_buckets(is_linked: bool) -> anyhow::Result<()> {

@@ -6,11 +6,11 @@ use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
 
 use super::ask::{answers_yes, defaults_to_yes};
-use super::database::{ElsewhereArgs, rebuild};
+use super::database::{ElsewhereArgs, rebuild, rebuild_remote};
 use super::pending::pending;
 use super::serve::Extent;
 use super::squash::squash;
-use super::target::{TargetArgs, logins};
+use super::target::TargetArgs;
 use super::{new_migration, open, say};
 use crate::cli::database::block_on;
 use crate::migrate;
@@ -40,16 +40,13 @@ pub enum MigrationCommand {
         /// Do not ask
         #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
         yes: bool,
-        /// Accepted for scripts: the project's own database is always used
-        #[arg(long)]
-        local: bool,
         #[command(flatten)]
-        elsewhere: ElsewhereArgs,
+        target: TargetArgs,
     },
-    /// Replace all migrations by one file with the resulting schema
+    /// Replace the migrations by one file with the resulting schema
     Squash {
-        /// Refused: all migrations are replaced
-        #[arg(long, hide = true)]
+        /// Replace those up to this version only
+        #[arg(long)]
         version: Option<String>,
         /// Accepted for scripts: the project's own database is always used
         #[arg(long)]
@@ -87,17 +84,10 @@ pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
         MigrationCommand::New { name } => new_migration(&project, &name),
         MigrationCommand::List(target) => list(&project, &target),
         MigrationCommand::Up { include_all, target } => up(&project, &target, include_all),
-        MigrationCommand::Down { last, version, yes, local: _, elsewhere } => {
-            elsewhere.refuse()?;
-            down(&project, last, version.as_deref(), yes)
-        }
+        MigrationCommand::Down { last, version, yes, target } => down(&project, &target, last, version.as_deref(), yes),
         MigrationCommand::Squash { version, local: _, elsewhere } => {
-            anyhow::ensure!(
-                version.is_none(),
-                "--version is not available: move the later files away, squash, and move them back"
-            );
             elsewhere.refuse_history()?;
-            squash(&project)
+            squash(&project, version.as_deref())
         }
         MigrationCommand::Fetch { yes, target } => fetch(&project, &target, yes),
         MigrationCommand::Repair { versions, status, target } => repair(&project, &target, &versions, status),
@@ -191,8 +181,14 @@ fn recorded_name(version: &str, name: &str) -> anyhow::Result<String> {
 }
 
 /// Recreates the database with the applied migrations up to the one that is kept.
-fn down(project: &Project, last: Option<usize>, version: Option<&str>, is_confirmed: bool) -> anyhow::Result<()> {
-    let url = logins(project)?.url;
+fn down(
+    project: &Project,
+    target: &TargetArgs,
+    last: Option<usize>,
+    version: Option<&str>,
+    is_confirmed: bool,
+) -> anyhow::Result<()> {
+    let (url, place) = target.text(project)?;
     let history = block_on(async { Ok(migrate::project::history(&url).await?) })?;
     let local = project.migrations()?.versions();
     let applied: Vec<&String> = history.keys().collect();
@@ -211,7 +207,7 @@ fn down(project: &Project, last: Option<usize>, version: Option<&str>, is_confir
     let (staying, reverted) = applied.split_at(kept);
     let Some(until) = staying.last() else { anyhow::bail!("no migration would remain") };
     if reverted.is_empty() {
-        say("Local database is up to date.");
+        say(if place == "local" { "Local database is up to date." } else { "Remote database is up to date." });
         return Ok(());
     }
     if let Some(missing) = staying.iter().find(|version| !local.contains(**version)) {
@@ -224,7 +220,8 @@ fn down(project: &Project, last: Option<usize>, version: Option<&str>, is_confir
     say("WARNING: you will lose all data in this database.");
     anyhow::ensure!(is_confirmed || answers_yes()?, "nothing was reverted: confirm at the terminal, or with --yes");
     say(&format!("Resetting database to version: {until}"));
-    rebuild(project, &Extent { until: Some((*until).clone()), has_seeds: true })
+    let extent = Extent { until: Some((*until).clone()), has_seeds: true };
+    if target.is_local() { rebuild(project, &extent) } else { rebuild_remote(project, target, &extent) }
 }
 
 /// `20240131120000` as `2024-01-31 12:00:00`; other versions unchanged.

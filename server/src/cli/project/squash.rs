@@ -1,6 +1,7 @@
-//! `migration squash`: replaces all migrations by one file with the resulting schema, and updates the history.
+//! `migration squash`: replaces migrations, all or those up to a version, by one file with the resulting schema, and updates the
+//! history.
 //!
-//! The schema comes from a copy of the project ([`Copy`]), as in `ferrobase test`, and is written as in `db dump`. That leaves
+//! The schema comes from a copy of the project ([`Copy`]) that gets these migrations, and is written as in `db dump`. That leaves
 //! out what a fresh project could not run as it stands; the migration adds it: policies and triggers on the platform's tables,
 //! and event triggers. Reference: supabase/cli `internal/migration/squash`.
 
@@ -17,13 +18,20 @@ use crate::cli::database::block_on;
 use crate::migrate;
 use crate::project::Project;
 
-pub fn squash(project: &Project) -> anyhow::Result<()> {
+/// `until` is the last version to squash.
+pub fn squash(project: &Project, until: Option<&str>) -> anyhow::Result<()> {
     let logins = logins(project)?;
     let files = project.migrations()?;
-    let Some((newest, others)) = files.paths.split_last() else { anyhow::bail!("there is no migration to squash") };
+    let (mut paths, mut versions) = (files.paths.as_slice(), files.versions());
+    if let Some(until) = until {
+        let last = versions.iter().position(|version| version == until);
+        let last = last.with_context(|| format!("there is no migration of version {until}"))?;
+        versions.truncate(last + 1);
+        paths = paths.get(..=last).context("a migration has no version")?;
+    }
+    let Some((newest, others)) = paths.split_last() else { anyhow::bail!("there is no migration to squash") };
     anyhow::ensure!(!others.is_empty(), "{} is already the earliest migration", shown(newest));
     let known = block_on(async { Ok(migrate::project::known(&logins.admin_url, &logins.url).await?) })?;
-    let versions = files.versions();
     if let Some(pending) = versions.iter().find(|version| !known.history.contains_key(*version)) {
         anyhow::bail!(
             "migration {pending} is not applied: run 'ferrobase migration up' first, so that the history can be updated"
@@ -32,8 +40,13 @@ pub fn squash(project: &Project) -> anyhow::Result<()> {
     let declared: Vec<String> = project.buckets().into_iter().map(|bucket| bucket.name).collect();
     let (schema, has_rows) = block_on(async {
         say("Creating shadow database...");
-        let shadow = Copy::start(project).await?;
-        let squashed = schema_of(&shadow.database_url(), &declared).await;
+        let shadow = Copy::start(&project.without_migrations()?).await?;
+        let squashed = async {
+            let url = shadow.database_url();
+            migrate::project::migrations(&url, paths, None, &|line| say(line)).await?;
+            schema_of(&url, &declared).await
+        }
+        .await;
         shadow.end().await?;
         squashed
     })?;
