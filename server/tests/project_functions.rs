@@ -10,6 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::project::Project;
 use crate::support::outside;
+use crate::support::ports::free_port;
 
 const FUNCTIONS: [(&str, &str); 17] = [
     // Like most public projects: `serve` of the standard library, a package through esm.sh, and the function's own
@@ -238,6 +239,42 @@ async fn what_changes_is_served(project: &Project, call: &Caller) {
     eventually((200, "[{\"a\": 1}]")).await;
 }
 
+/// A process that has become too old finishes its requests and gets no more. An answer that begins too late is the relay's.
+#[actix_web::test]
+async fn old_processes_are_replaced_and_late_answers_are_not_waited_for() {
+    let clock = "const born = crypto.randomUUID();\n\
+         addEventListener('beforeunload', (event) => console.log(`ends by ${event.detail.reason}`));\n\
+         Deno.serve(async (request) => {\n  const wait = Number(new URL(request.url).searchParams.get('ms') ?? 0);\n\
+         await new Promise((done) => setTimeout(done, wait));\n  return new Response(born);\n});\n";
+    let project = Project::new("ages", "", &[("supabase/functions/clock/index.ts", clock)]);
+    let limits = [("FERROBASE_FUNCTION_WALL_SECONDS", "4"), ("FERROBASE_FUNCTION_RESPONSE_SECONDS", "6")];
+    let started = project.command(&["start"]).envs(limits).output().expect("it runs");
+    assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    let status = project.status();
+    let text = |key: &str| status[key].as_str().expect("a text").to_owned();
+    let call = Caller { base: text("FUNCTIONS_URL"), key: text("ANON_KEY") };
+
+    let first = call.text("clock").await;
+    assert_eq!(first.0, 200, "{}", first.1);
+    assert_eq!(call.text("clock?ms=4500").await, first, "begun before the end of its time");
+    let second = call.text("clock").await;
+    assert!(second.0 == 200 && second.1 != first.1, "{second:?}");
+    let log = project.root.join(".ferrobase/server.log");
+    let begun = Instant::now();
+    while !std::fs::read_to_string(&log).expect("a log").contains("ends by wall_clock") {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the old process was not told");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    let late = call.post("clock?ms=20000").send().await.expect("an answer");
+    assert_eq!(late.status(), 504);
+    let header = |name: &str| late.headers()[name].to_str().expect("a text").to_owned();
+    assert_eq!((header("x-relay-error"), header("sb-error-code")), ("true".to_owned(), "IDLE_TIMEOUT".to_owned()));
+    let told: Value = late.json().await.expect("JSON");
+    assert_eq!(told, json!({ "code": "IDLE_TIMEOUT", "message": "Function did not respond in time" }));
+    assert_eq!(call.text("clock").await.0, 200);
+}
+
 /// `functions serve --env-file --no-verify-jwt --import-map`: the server takes the options, and drops them when the command ends,
 /// even if it is killed.
 #[actix_web::test]
@@ -300,8 +337,67 @@ async fn the_options_of_functions_serve_last_as_long_as_it_runs() {
     serving.wait().expect("ended");
     eventually(refused).await;
     assert_eq!(answered(http.post(&address).bearer_auth(&key)).await, (200, "none own".to_owned()));
-    for (option, reason) in [("--inspect", "there is no inspector"), ("--env-file=none.env", "cannot read none.env")] {
-        let (success, _, told) = project.run(&["functions", "serve", option]);
-        assert!(!success && told.contains(reason), "{told}");
+    let (success, _, told) = project.run(&["functions", "serve", "--env-file=none.env"]);
+    assert!(!success && told.contains("cannot read none.env"), "{told}");
+}
+
+/// `functions serve --inspect-mode`: a debugger sees the function, which has all the time.
+#[actix_web::test]
+async fn a_debugger_connects_to_a_function() {
+    let port = free_port();
+    // Three seconds of the processor, however busy the machine is.
+    let work = "import process from 'node:process';\n\
+         Deno.serve(() => {\n  const begun = process.cpuUsage();\n\
+         while (process.cpuUsage(begun).user < 3e6) { Math.sqrt(2); }\n  return new Response('done');\n});\n";
+    let project = Project::new(
+        "debugged",
+        &format!("[edge_runtime]\ninspector_port = {port}\n"),
+        &[("supabase/functions/work/index.ts", work)],
+    );
+    project.ok(&["start"]);
+    let status = project.status();
+    let text = |key: &str| status[key].as_str().expect("a text").to_owned();
+    let call = Caller { base: text("FUNCTIONS_URL"), key: text("ANON_KEY") };
+    assert_eq!(call.text("work").await.0, 546, "more processor time than it may use");
+    for mode in ["run", "wait"] {
+        let options = ["functions", "serve", "--inspect-mode", mode];
+        let mut serving = project.command(&options).stderr(std::process::Stdio::piped()).spawn().expect("it runs");
+        let told = std::io::BufReader::new(serving.stderr.take().expect("its output"));
+        let listed = format!(" - 127.0.0.1:{port} (work)");
+        let mut lines = std::io::BufRead::lines(told).map_while(Result::ok);
+        assert!(lines.any(|line| line == listed), "{listed}");
+        let (answer, ()) = futures_util::join!(call.text("work"), async {
+            let socket = debugger(port, "functions/work/index.ts").await;
+            if mode == "wait" {
+                let (mut socket, _) = tokio_tungstenite::connect_async(socket).await.expect("a socket");
+                let run = json!({ "id": 1, "method": "Runtime.runIfWaitingForDebugger" }).to_string();
+                socket.send(Message::text(run)).await.expect("sent");
+                let heard = socket.next().await.expect("a message").expect("a message").into_text().expect("a text");
+                assert!(heard.contains("\"id\":1") && !heard.contains("error"), "{heard}");
+            }
+        });
+        assert_eq!(answer, (200, "done".to_owned()), "{mode}");
+        serving.kill().expect("killed");
+        serving.wait().expect("ended");
+        let begun = Instant::now();
+        while call.text("work").await.0 != 546 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the limits count again");
+        }
+    }
+    let (success, _, told) = project.run(&["functions", "serve", "--inspect-mode", "step"]);
+    assert!(!success && told.contains("possible values: run, brk, wait"), "{told}");
+}
+
+/// The address at which a debugger connects to the process of the function with this file.
+async fn debugger(port: u16, file: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        if let Ok(answer) = reqwest::get(format!("http://127.0.0.1:{port}/json")).await {
+            let targets: Value = answer.json().await.expect("JSON");
+            assert!(targets[0]["url"].as_str().is_some_and(|url| url.ends_with(file)), "{targets}");
+            return targets[0]["webSocketDebuggerUrl"].as_str().expect("an address").to_owned();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "nothing listens");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Project, ProjectError, dotenv, values};
+use super::{Inspector, Project, ProjectError, dotenv, values};
 
 /// How a function is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct FunctionConfig {
     pub package_json: bool,
     /// Glob patterns of other files that the function may read.
     pub static_files: Vec<PathBuf>,
+    /// While `functions serve --inspect` runs.
+    pub inspector: Option<Inspector>,
 }
 
 /// File names of entry points, in search order.
@@ -89,12 +91,18 @@ impl Project {
                     .iter()
                     .map(|pattern| self.folder().join(pattern.trim_start_matches("./")))
                     .collect(),
+                inspector: None,
                 imports,
                 entrypoint,
                 slug,
             });
         }
         (functions, skipped)
+    }
+
+    /// The port for debuggers of the first function.
+    pub fn inspector_port(&self) -> u16 {
+        self.values.text("edge_runtime.inspector_port").and_then(|port| port.parse().ok()).unwrap_or(8083)
     }
 
     /// The environment of functions besides the server's own variables: the secrets of the configuration, overridden by `file`,

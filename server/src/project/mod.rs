@@ -30,7 +30,7 @@ pub use functions::FunctionConfig;
 pub use migrations::{MigrationFiles, new_migration_path};
 use origin::Places;
 pub use seeds::SeedFile;
-pub use served::{Served, ServedLock};
+pub use served::{InspectMode, Inspector, Served, ServedLock};
 pub use settings::KnownKeys;
 pub use status::{Format, Status};
 use values::Values;

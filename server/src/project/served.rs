@@ -18,6 +18,42 @@ pub struct Served {
     pub import_map: Option<PathBuf>,
     /// Whether functions can be called without a token.
     pub is_open: bool,
+    /// Where debuggers connect to the first function, by name; each next one has the next port.
+    pub inspector: Option<Inspector>,
+}
+
+/// How a function's process opens V8's inspector on loopback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+pub struct Inspector {
+    pub mode: InspectMode,
+    pub port: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+pub enum InspectMode {
+    /// Runs whether or not a debugger is there.
+    Run,
+    /// Waits for a debugger, and stops at the first statement.
+    Brk,
+    /// Waits for a debugger.
+    Wait,
+}
+
+impl InspectMode {
+    pub const NAMES: [&str; 3] = ["run", "brk", "wait"];
+
+    pub fn named(name: &str) -> Option<Self> {
+        let place = Self::NAMES.iter().position(|known| *known == name)?;
+        [Self::Run, Self::Brk, Self::Wait].get(place).copied()
+    }
+}
+
+impl Inspector {
+    /// That of the function in this place of all functions; `None` after the last port.
+    pub fn of(self, place: usize) -> Option<Self> {
+        let port = self.port.checked_add(u16::try_from(place).ok()?)?;
+        Some(Self { port, ..self })
+    }
 }
 
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -83,7 +119,8 @@ mod tests {
     fn options_count_for_as_long_as_the_command_holds_them() {
         let folder = std::env::temp_dir().join(format!("ferrobase-served-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let wanted = Served { env_file: Some(PathBuf::from("/a/.env")), import_map: None, is_open: true };
+        let wanted =
+            Served { env_file: Some(PathBuf::from("/a/.env")), import_map: None, is_open: true, inspector: None };
         assert_eq!(Served::current(&folder), None);
         let lock = ServedLock::take(&folder, &wanted).expect("the lock");
         assert_eq!(Served::current(&folder), Some(wanted.clone()));

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use super::init::new_function;
 use super::running::Place;
 use super::{open, say};
-use crate::project::{Project, Served, ServedLock};
+use crate::project::{InspectMode, Inspector, Project, Served, ServedLock};
 
 #[derive(Subcommand)]
 pub enum FunctionsCommand {
@@ -48,11 +48,13 @@ pub struct ServeArgs {
     /// Accepted for scripts: all functions are served
     #[arg(long, hide = true)]
     all: bool,
-    /// Refused: there is no inspector
-    #[arg(long, hide = true)]
+    /// The same as --inspect-mode brk
+    #[arg(long, conflicts_with = "inspect_mode")]
     inspect: bool,
-    #[arg(long, hide = true, value_name = "MODE")]
+    /// Let debuggers connect at edge_runtime.inspector_port, each next function at the next port, without time limits
+    #[arg(long, value_name = "MODE", value_parser = InspectMode::NAMES)]
     inspect_mode: Option<String>,
+    /// Accepted for scripts: there is no main worker
     #[arg(long, hide = true)]
     inspect_main: bool,
 }
@@ -73,10 +75,6 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Hands the options to the project's server, which drops them when this process ends, and shows what the functions print.
 fn serve(project: &Project, args: &ServeArgs) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        !args.inspect && args.inspect_mode.is_none() && !args.inspect_main,
-        "there is no inspector: functions print to this terminal, and 'deno run --inspect-brk' runs one file under a debugger"
-    );
     let place = Place::of(project);
     place.require_running()?;
     let file = |path: &Option<PathBuf>| -> anyhow::Result<Option<PathBuf>> {
@@ -84,8 +82,15 @@ fn serve(project: &Project, args: &ServeArgs) -> anyhow::Result<()> {
             |path: &PathBuf| std::fs::canonicalize(path).with_context(|| format!("cannot read {}", path.display()));
         path.as_ref().map(found).transpose()
     };
-    let served =
-        Served { env_file: file(&args.env_file)?, import_map: file(&args.import_map)?, is_open: args.no_verify_jwt };
+    let named = args.inspect_mode.as_deref().and_then(InspectMode::named);
+    let mode = named.or(args.inspect.then_some(InspectMode::Brk));
+    let inspector = mode.map(|mode| Inspector { mode, port: project.inspector_port() });
+    let served = Served {
+        env_file: file(&args.env_file)?,
+        import_map: file(&args.import_map)?,
+        is_open: args.no_verify_jwt,
+        inspector,
+    };
     let mut log = File::open(place.log()).context("cannot read the server's log")?;
     log.seek(SeekFrom::End(0))?;
     let _lock = if served == Served::default() {
@@ -95,7 +100,7 @@ fn serve(project: &Project, args: &ServeArgs) -> anyhow::Result<()> {
         wait_until_noticed(&place.log(), log.stream_position()?)?;
         Some(lock)
     };
-    follow(project, &place, log)
+    follow(project, &place, log, inspector)
 }
 
 /// Waits until the server has logged that it serves with the options. `from`: where the log ended before.
@@ -120,13 +125,21 @@ fn wait_until_noticed(log: &Path, from: u64) -> anyhow::Result<()> {
 }
 
 /// Prints the output of functions as it comes, until interrupted or until the server ends.
-fn follow(project: &Project, place: &Place, mut log: File) -> anyhow::Result<()> {
+fn follow(project: &Project, place: &Place, mut log: File, inspector: Option<Inspector>) -> anyhow::Result<()> {
     let (functions, skipped) = project.functions();
     skipped.iter().for_each(|line| say(line));
     let base = format!("{}/functions/v1", project.api_url());
     say(&format!("Serving functions on {base}/<function-name>"));
     for function in functions.iter().take(5) {
         say(&format!(" - {base}/{}", function.slug));
+    }
+    if let Some(inspector) = inspector {
+        say("Debuggers connect to");
+        for (place, function) in functions.iter().enumerate() {
+            if let Some(Inspector { port, .. }) = inspector.of(place) {
+                say(&format!(" - 127.0.0.1:{port} ({})", function.slug));
+            }
+        }
     }
     let mut rest = String::new();
     while place.process().is_some() {

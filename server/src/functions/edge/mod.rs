@@ -68,8 +68,9 @@ impl Declared {
         let (environment, mut words) = project.function_environment(served.env_file.as_deref())?;
         let (mut functions, skipped) = project.functions();
         words.extend(skipped);
-        for function in &mut functions {
+        for (place, function) in functions.iter_mut().enumerate() {
             function.verify_jwt &= !served.is_open;
+            function.inspector = served.inspector.and_then(|inspector| inspector.of(place));
             if let Some(map) = &served.import_map {
                 function.imports = Some(map.clone());
                 function.package_json = false;
@@ -102,6 +103,20 @@ pub struct Limits {
     pub idle: Duration,
 }
 
+impl Limits {
+    /// How long a function waits for its debugger.
+    const INSPECTED: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// Those of a function. One in a debugger has all the time.
+    fn of(self, function: &FunctionConfig) -> Self {
+        if function.inspector.is_none() {
+            return self;
+        }
+        let time = Self::INSPECTED;
+        Self { cpu: time, wall_clock: time, response: time, boot: time, idle: time, ..self }
+    }
+}
+
 impl EdgeConfig {
     /// `FERROBASE_FUNCTIONS` names a project's folder. Without it, there are no edge functions.
     pub fn read(reader: &mut Reader<'_>, data_dir: &Path, closed_ports: Vec<u16>, is_watched: bool) -> Option<Self> {
@@ -115,7 +130,7 @@ impl EdgeConfig {
         };
         let env_file = reader.text(&["FERROBASE_FUNCTIONS_ENV_FILE"]).map(PathBuf::from);
         let are_open = reader.flag(&["FERROBASE_FUNCTIONS_NO_VERIFY_JWT"], false);
-        let served = Served { env_file: env_file.clone(), import_map: None, is_open: are_open };
+        let served = Served { env_file: env_file.clone(), is_open: are_open, ..Served::default() };
         let declared = match Declared::read(&project, &served) {
             Ok((declared, words)) => {
                 words.iter().for_each(|line| tracing::info!("{line}"));
@@ -318,12 +333,17 @@ impl Inner {
         let generation = self.generation();
         let mut current = function.current.lock().await;
         if let Some(worker) = &current.worker {
-            let is_fresh = worker.generation == generation && worker.age() < self.config.limits.wall_clock;
-            if worker.is_alive() && is_fresh {
+            let is_old = worker.age() >= self.config.limits.of(&function.config).wall_clock;
+            if worker.is_alive() && worker.generation == generation && !is_old {
                 return Ok(Arc::clone(worker));
             }
             // It finishes its current requests and then ends.
-            worker.retire(if is_fresh { "termination" } else { "wall_clock" });
+            worker.retire(if is_old { "wall_clock" } else { "termination" });
+            if function.config.inspector.is_some() {
+                // Its request may stand at a breakpoint, and its port has to be free.
+                worker.kill();
+                worker.ended().await;
+            }
             current.worker = None;
         }
         if let Some((when, of)) = current.failure

@@ -120,7 +120,7 @@ async fn forward(
         });
         call = call.body(reqwest::Body::wrap_stream(parts));
     }
-    let limits = inner.config.limits;
+    let limits = inner.config.limits.of(&function.config);
     let begun = worker.cpu().unwrap_or_default();
     let over_cpu = async {
         loop {

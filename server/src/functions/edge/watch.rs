@@ -10,7 +10,7 @@ use crate::project::{Served, ServedLock};
 
 /// How often files are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often idle processes are looked for.
+/// How often idle and old processes are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 
 /// Reloads the project whenever a file below `supabase/functions` or its configuration changes, for as long as it is served.
@@ -40,7 +40,8 @@ pub fn spawn(edge: Weak<Inner>) {
     });
 }
 
-/// Ends processes that have been idle for too long.
+/// Ends processes that have been idle for too long, and those that are too old, whose background work would go on otherwise until
+/// the next request.
 pub fn end_idle(edge: Weak<Inner>) {
     tokio::spawn(async move {
         loop {
@@ -50,9 +51,14 @@ pub fn end_idle(edge: Weak<Inner>) {
             for function in catalog.functions.values() {
                 // A process that is being started is not idle.
                 let Ok(mut current) = function.current.try_lock() else { continue };
-                let is_idle = current.worker.as_ref().is_some_and(|worker| worker.idle() > inner.config.limits.idle);
-                if is_idle && let Some(worker) = current.worker.take() {
-                    worker.retire("early_drop");
+                let limits = inner.config.limits.of(&function.config);
+                let reason = match &current.worker {
+                    Some(worker) if worker.age() >= limits.wall_clock => "wall_clock",
+                    Some(worker) if worker.idle() > limits.idle => "early_drop",
+                    _ => continue,
+                };
+                if let Some(worker) = current.worker.take() {
+                    worker.retire(reason);
                 }
             }
         }

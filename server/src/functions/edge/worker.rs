@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::error::RelayError;
 use super::{EdgeConfig, PlatformValues, stand_ins};
-use crate::project::FunctionConfig;
+use crate::project::{FunctionConfig, InspectMode};
 
 const BOOTSTRAP: &str = include_str!("bootstrap.mjs");
 
@@ -217,7 +217,7 @@ impl Worker {
         let found = tokio::select! {
             found = listening => found,
             _ = ended.wait_for(Option::is_some) => None,
-            () = tokio::time::sleep(config.limits.boot) => None,
+            () = tokio::time::sleep(config.limits.of(function).boot) => None,
         };
         match found {
             Some(port) => {
@@ -419,6 +419,14 @@ fn arguments(
         .iter()
         .map(|argument| (*argument).to_owned())
         .collect();
+    if let Some(inspector) = function.inspector {
+        let flag = match inspector.mode {
+            InspectMode::Run => "--inspect",
+            InspectMode::Brk => "--inspect-brk",
+            InspectMode::Wait => "--inspect-wait",
+        };
+        arguments.push(format!("{flag}=127.0.0.1:{}", inspector.port));
+    }
     if !config.closed_ports.is_empty() {
         let hosts = ["127.0.0.1", "localhost", "0.0.0.0", "[::1]"];
         let closed: Vec<String> =
