@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Project;
 use super::keys::{KEYS, Use};
+use super::values::{Value, unset_variable};
 
 /// Variables set by the code in `settings.rs`, and their keys.
 const DIRECT: [(&str, &str); 22] = [
@@ -119,10 +120,14 @@ impl Project {
             }
         }
         text.push_str(rest);
-        match first {
-            Some(path) => format!("{}: {text}", self.places.place(&path)),
-            None => text,
+        let Some(path) = first else { return text };
+        let found = self.values.iter().find(|(known, _)| *known == path);
+        if let Some((_, Value::Text(value))) = found
+            && let Some(name) = unset_variable(value)
+        {
+            text.push_str(&format!(" (the variable {name} is not set)"));
         }
+        format!("{}: {text}", self.places.place(&path))
     }
 
     /// The key that sets a variable of the server.
@@ -154,7 +159,8 @@ mod tests {
     #[test]
     fn problems_name_the_key_and_its_line() {
         let config = "[auth]\nsite_url = \"x\"\n\n[auth.email]\nmax_frequency = 'soon'\nsmtp.port = 'y'\n\
-                      [auth.hook.send_sms]\nuri = ''\n[auth.external.linkedin_oidc]\nclient_id = ''\n[inbucket]\nport = 1\n";
+                      [auth.hook.send_sms]\nuri = ''\n[auth.external.linkedin_oidc]\nclient_id = ''\n[inbucket]\nport = 1\n\
+                      [auth.hook.send_email]\nuri = 'env(NO_SUCH_HOOK)'\n";
         let folder = Folder::new("origins", &[("supabase/config.toml", config)]);
         let project = folder.load(&[("SUPABASE_AUTH_JWT_EXPIRY", "never")]);
         for (problem, explained) in [
@@ -168,6 +174,10 @@ mod tests {
             (
                 "GOTRUE_EXTERNAL_LINKEDIN_OIDC_CLIENT_ID is not set",
                 "supabase/config.toml:10: auth.external.linkedin_oidc.client_id is not set",
+            ),
+            (
+                "GOTRUE_HOOK_SEND_EMAIL_URI must be a URI",
+                "supabase/config.toml:14: auth.hook.send_email.uri must be a URI (the variable NO_SUCH_HOOK is not set)",
             ),
             ("FERROBASE_INBOX_LISTEN is taken", "supabase/config.toml:12: local_smtp.port is taken"),
             ("GOTRUE_JWT_EXP must be a number", "SUPABASE_AUTH_JWT_EXPIRY: auth.jwt_expiry must be a number"),

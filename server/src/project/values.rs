@@ -23,7 +23,12 @@ pub struct Values {
 
 /// Whether a text is an `env(NAME)` that was not substituted.
 pub fn is_unset(text: &str) -> bool {
-    text.starts_with("env(") && text.ends_with(')')
+    unset_variable(text).is_some()
+}
+
+/// Its name, if a value is a variable that is unset.
+pub fn unset_variable(text: &str) -> Option<&str> {
+    text.strip_prefix("env(")?.strip_suffix(')')
 }
 
 impl Values {

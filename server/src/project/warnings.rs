@@ -1,5 +1,7 @@
 //! Warnings about the keys of a project's configuration.
 
+use std::collections::BTreeMap;
+
 use super::keys::Use::{Flag, NotFlag, NotServed};
 use super::keys::use_of;
 use super::values::{Value, Values, parse_flag};
@@ -33,6 +35,25 @@ pub fn warnings(values: &Values) -> Vec<String> {
             limits.join(", ")
         ));
     }
+    warnings.extend(remotes(values));
+    warnings
+}
+
+/// What the Supabase CLI refuses in `[remotes.*]`, which has no effect here: ids that are none, and ids that stand twice.
+fn remotes(values: &Values) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for (path, value) in values.iter() {
+        let name = path.strip_prefix("remotes.").and_then(|rest| rest.strip_suffix(".project_id"));
+        let (Some(name), Value::Text(id)) = (name, value) else { continue };
+        if id.len() != 20 || !id.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            warnings.push(format!(
+                "supabase/config.toml: {path} must be the 20 lower-case letters of a hosted project's id, not '{id}'"
+            ));
+        } else if let Some(other) = seen.insert(id, name) {
+            warnings.push(format!("supabase/config.toml: remotes.{other} and remotes.{name} have the same project_id"));
+        }
+    }
     warnings
 }
 
@@ -50,15 +71,30 @@ fn other_limit<'a>(path: &'a str, value: &Value) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
+
+    #[test]
+    fn ids_of_remotes_are_checked() {
+        let (one, other) = ("abcdefghijklmnopqrst", "tsrqponmlkjihgfedcba");
+        let text = format!(
+            "[remotes.dev]\nproject_id = \"{one}\"\n[remotes.live]\nproject_id = \"{other}\"\n[remotes.old]\nproject_id = \"{one}\"\n\
+             [remotes.short]\nproject_id = \"abc\"\n[remotes.upper]\nproject_id = \"Abcdefghijklmnopqrst\"\n[remotes.dev.db]\nport = 1\n"
+        );
+        assert_eq!(
+            warnings(&Values::parse(&text, &BTreeMap::new()).expect("values")),
+            [
+                "supabase/config.toml: remotes.dev and remotes.old have the same project_id",
+                "supabase/config.toml: remotes.short.project_id must be the 20 lower-case letters of a hosted project's id, not 'abc'",
+                "supabase/config.toml: remotes.upper.project_id must be the 20 lower-case letters of a hosted project's id, not 'Abcdefghijklmnopqrst'",
+            ]
+        );
+    }
 
     #[test]
     fn unsupported_keys_are_reported_only_if_used() {
         let values = Values::parse(
             "[api.tls]\nenabled = false\n[db.pooler]\nenabled = true\npool_mode = \"session\"\n[auth]\nsight_url = \"x\"\n\
-             enable_signup = \"maybe\"\n[remotes.x]\nproject_id = \"y\"\n[functions.hello]\nverify_jwt = false\n",
+             enable_signup = \"maybe\"\n[remotes.x]\nproject_id = \"abcdefghijklmnopqrst\"\n[functions.hello]\nverify_jwt = false\n",
             &BTreeMap::new(),
         )
         .expect("values");
