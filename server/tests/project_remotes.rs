@@ -180,7 +180,8 @@ async fn another_database_is_emptied_and_loaded_again() {
     assert_eq!(remote.one(secret).await, "s3cret");
     // The server has gone on, and people can sign up.
     let begun = std::time::Instant::now();
-    while remote.get("/rest/v1/tasks?select=id&order=id", key).await != (200, "[{\"id\":1}, \n {\"id\":2}]".to_owned()) {
+    while remote.get("/rest/v1/tasks?select=id&order=id", key).await != (200, "[{\"id\":1}, \n {\"id\":2}]".to_owned())
+    {
         assert!(begun.elapsed().as_secs() < 30, "the API does not see the new tables");
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
