@@ -393,9 +393,12 @@ async fn debugger(port: u16, file: &str) -> String {
     let begun = Instant::now();
     loop {
         if let Ok(answer) = reqwest::get(format!("http://127.0.0.1:{port}/json")).await {
-            let targets: Value = answer.json().await.expect("JSON");
-            assert!(targets[0]["url"].as_str().is_some_and(|url| url.ends_with(file)), "{targets}");
-            return targets[0]["webSocketDebuggerUrl"].as_str().expect("an address").to_owned();
+            let targets: Vec<Value> = answer.json().await.expect("JSON");
+            // It listens a moment before the function is there.
+            if let Some(target) = targets.first() {
+                assert!(target["url"].as_str().is_some_and(|url| url.ends_with(file)), "{target}");
+                return target["webSocketDebuggerUrl"].as_str().expect("an address").to_owned();
+            }
         }
         assert!(begun.elapsed() < Duration::from_secs(30), "nothing listens");
         tokio::time::sleep(Duration::from_millis(50)).await;
