@@ -41,16 +41,15 @@ export type MessageKey = {
   [F in keyof Catalogue & string]: `${F}.${keyof Catalogue[F] & string}`;
 }[keyof Catalogue & string];
 
-/** A line may end after an en dash; the word joiner (U+2060) keeps '3–5' together. */
-const keepRanges = (text: string) => text.replace(/(\d–)(?=\d)/g, "$1\u2060");
-
 /** The text behind a key with its parameters put in; `count` chooses the plural form. */
 export function t(key: MessageKey, params?: Params): string {
+  const foreign = translated(key, params);
+  if (foreign !== undefined) return foreign;
   const count = params?.count;
-  return keepRanges(translated(key, params) ?? fill(find(key, typeof count === "number" ? count : undefined), params));
+  return fill(find(key, typeof count === "number" ? count : undefined), params);
 }
 
 /** The pieces of a message whose `{name}` places take elements: see `components/words.tsx`. */
 export function pieces(key: MessageKey): string[] {
-  return keepRanges(translated(key) ?? find(key)).split(/(\{\w+\})/g);
+  return (translated(key) ?? find(key)).split(/(\{\w+\})/g);
 }

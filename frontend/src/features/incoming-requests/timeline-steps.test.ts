@@ -36,7 +36,7 @@ describe("the timeline of a request, seen by staff", () => {
     const opened = [event("opened", "2026-11-18T12:00:00Z", { staff_name: "Ruth Okonkwo" })];
     const steps = timelineSteps({ request, timeline: opened }, new Date("2026-11-20T12:00:00Z"));
     expect(steps[1]?.when).toBe("Opened by Ruth Okonkwo, Nov 18, 2026");
-    expect(steps[2]?.body).toBe("Promised within 5–\u20607 days: by Nov 24, 2026.");
+    expect(steps[2]?.body).toBe("Promised within 5–7 days: by Nov 24, 2026.");
     const late = timelineSteps({ request, timeline: opened }, new Date("2026-11-25T12:00:00Z"));
     expect(late[2]?.body).toBe("It was promised by Nov 24, 2026.");
   });

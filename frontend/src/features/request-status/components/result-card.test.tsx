@@ -34,7 +34,7 @@ it.each<[Partial<FoundStatus>, string]>([
 it.each<[Partial<FoundStatus>, string]>([
   [{}, "by Friday, November 27"],
   [{ status: "in_review" }, "by Friday, November 27"],
-  [{ needs_more_proof: true }, "Usually 5–\u20607 days after you send what is missing."],
+  [{ needs_more_proof: true }, "Usually 5–7 days after you send what is missing."],
   [{ status: "processing" }, "by Friday, November 27"],
   [{ status: "approved", awarded: 100, decided_at }, "No word by Friday, November 27? Then ask them."],
   [{ status: "declined", decided_at }, "You can send a new request at any time."],
@@ -52,5 +52,5 @@ it("does not ask a user without an account to sign in", () => {
 it("shows no date that has passed", () => {
   const late = stepsOf(found, new Date(2026, 10, 29)).map(({ body }) => body);
   expect(late[1]).toBe("It takes longer than usual. The first answer was due by Friday, November 27.");
-  expect(late[2]).toBe("Most people have one after 5–\u20607 days.");
+  expect(late[2]).toBe("Most people have one after 5–7 days.");
 });
