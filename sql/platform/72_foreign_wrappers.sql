@@ -33,6 +33,13 @@ begin
         raise exception 'function % belongs to no extension of the platform', function using errcode = '42501';
       end if;
     end loop;
+    -- The validator of `postgres_fdw` keeps `password_required` and files of the server from everybody but superusers.
+    if exists (
+      select from pg_catalog.pg_foreign_data_wrapper w
+      where w.fdwhandler = handler and w.fdwvalidator <> 0 and w.fdwvalidator is distinct from validator
+    ) then
+      raise exception 'the foreign data wrapper % needs the validator that belongs to its handler', name using errcode = '42501';
+    end if;
     execute pg_catalog.format('create foreign data wrapper %I %s %s %s', name,
       case when handler is null then 'no handler' else 'handler ' || handler::oid::regproc end,
       case when validator is null then 'no validator' else 'validator ' || validator::oid::regproc end,

@@ -165,6 +165,7 @@ async fn a_project_reads_another_database_through_postgres_fdw() {
         "alter foreign data wrapper postgres_fdw no validator",
         "alter foreign data wrapper postgres_fdw owner to postgres",
         "alter user mapping for current_user server far options (add password_required 'false')",
+        "select ferrobase.create_foreign_data_wrapper('loose', 'extensions.postgres_fdw_handler()', null, '{}')",
         "create extension file_fdw",
         "select _supavisor.grant_foreign_data_wrappers()",
     ] {
