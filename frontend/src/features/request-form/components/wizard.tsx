@@ -64,11 +64,14 @@ export const placeOf = ({ city, state }: Pick<Identity, "city" | "state">): stri
 /** Identifies a signed-in person from the session, and spares them typing a known address again. */
 export function useIdentified(user: AppUser | null, answers: Answers, change: AnswersState["change"]) {
   const last = useQuery({ ...lastIdentityQuery(user?.id ?? ""), enabled: user !== null });
-  // True once the answers hold what is known: fields that are shown earlier would stay empty.
-  const [filled, setFilled] = useState(false);
+  const identity = withKnown(answers.identity, user, last.data);
+  // Whose answers hold what is known: fields that are shown earlier would stay empty.
+  const [filled, setFilled] = useState<string | null>(null);
+  if (user && filled !== user.id && !last.isPending && JSON.stringify(identity) === JSON.stringify(answers.identity)) {
+    setFilled(user.id);
+  }
   useEffect(() => {
     if (!user) return;
-    setFilled(!last.isPending);
     change((now) => {
       const identity = withKnown(now.identity, user, last.data);
       return {
@@ -77,11 +80,11 @@ export function useIdentified(user: AppUser | null, answers: Answers, change: An
       };
     });
     // once per person and server answer, not per keystroke
-  }, [user, last.data, last.isPending, change]);
+  }, [user, last.data, change]);
   return {
-    identifying: !filled && user !== null && answers.identity.address === "",
+    identifying: user !== null && filled !== user.id && answers.identity.address === "",
     /** The answers as they are once the effect above has run. */
-    identified: { ...answers, identity: withKnown(answers.identity, user, last.data) },
+    identified: { ...answers, identity },
   };
 }
 
