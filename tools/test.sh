@@ -73,7 +73,7 @@ show() {
 
 # Tests mostly wait for a database, a server or a clock.
 threads=$((2 * $(node -p 'os.availableParallelism()')))
-rust_suite() { RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} cargo test --locked --workspace --lib --test all --no-fail-fast; }
+rust_suite() { TEST_CLUSTERS=${memory:-${TMPDIR:-/tmp}} RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} cargo test --locked --workspace --lib --test all --no-fail-fast; }
 web_suite() { (cd frontend && npm run --silent check && npm run --silent test); }
 compat_suite() (
   # Enables what the journeys need.
@@ -88,7 +88,7 @@ compat_suite() (
 e2e_suite() {
   CHROMIUM_PATH=$(tools/chromium.sh)
   export CHROMIUM_PATH
-  (cd frontend && npx playwright test --reporter=list)
+  (cd frontend && TMPDIR=${memory:-${TMPDIR:-/tmp}} npx playwright test --reporter=list)
 }
 
 # Packages first, then what depends on them, all during the Rust build.
@@ -141,7 +141,6 @@ fi
 
 end_phase building
 echo "== testing"
-[ -z "$memory" ] || export TMPDIR=$memory
 running=()
 for suite in rust compat; do
   if wanted "$suite"; then

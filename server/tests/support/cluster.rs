@@ -255,7 +255,9 @@ async fn open(
     settings: &[(&str, &str)],
 ) -> (Cluster, Option<EmbeddedPostgres>) {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}{suffix}", std::process::id()));
+    // `tools/test.sh` names one in memory. Projects are no place for it: Deno reads nothing below /dev.
+    let place = std::env::var_os("TEST_CLUSTERS").map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = place.join(format!("ferrobase-tests-{}{suffix}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("temporary folder");
     let (url, owner_url, postgres) = if let Ok(url) = std::env::var("TEST_DATABASE_URL") {
         make_templates(&url, &url).await;
