@@ -377,7 +377,8 @@ async fn a_debugger_connects_to_a_function() {
                 // Deno forgets it if it does not wait yet.
                 loop {
                     socket.send(Message::text(run.clone())).await.expect("sent");
-                    let heard = socket.next().await.expect("a message").expect("a message").into_text().expect("a text");
+                    let heard =
+                        socket.next().await.expect("a message").expect("a message").into_text().expect("a text");
                     assert!(heard.contains("\"id\":1") && !heard.contains("error"), "{heard}");
                     tokio::time::sleep(Duration::from_millis(500)).await;
                 }
