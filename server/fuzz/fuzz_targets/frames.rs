@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| ferrobase::realtime::fuzzed::socket(data));
+fuzz_target!(|data: &[u8]| ferrobase_realtime::realtime::fuzzed::socket(data));

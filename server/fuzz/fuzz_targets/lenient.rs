@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ferrobase::http::lenient::mended;
+use ferrobase_foundation::http::lenient::mended;
 use libfuzzer_sys::fuzz_target;
 
 /// The bytes that may be escaped, unescaped again.

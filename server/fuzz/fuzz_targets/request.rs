@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use ferrobase::rest::request::{RawRequest, RequestRules, parse};
+use ferrobase_rest::rest::request::{RawRequest, RequestRules, parse};
 use libfuzzer_sys::fuzz_target;
 
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"];

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ferrobase::jwt::{Claims, KeySet, RolePath, verify};
+use ferrobase_foundation::jwt::{Claims, KeySet, RolePath, verify};
 use libfuzzer_sys::fuzz_target;
 
 // A path, claims and a token, apart at line breaks.

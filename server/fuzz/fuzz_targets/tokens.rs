@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| ferrobase::jwt::fuzzed::token(data));
+fuzz_target!(|data: &[u8]| ferrobase_foundation::jwt::fuzzed::token(data));

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| ferrobase::storage::fuzzed::tus(data));
+fuzz_target!(|data: &[u8]| ferrobase_storage::storage::fuzzed::tus(data));
