@@ -148,7 +148,7 @@ begin
   perform pg_temp.reads('donor', pg_temp.page('id, subject, date, unread', 'public.my_donor_messages', 'true', 'date desc'), 300);
   perform pg_temp.reads('anon', pg_temp.page('id, name, mission, location, category, average_response_time_days', 'public.nonprofits', 'status = ''active''', 'name'), 10);
   perform tests.same('every one is counted', (tests.act('manager', 'select public.incoming_request_counts(''x'')') ->> 'all')::int, 204);
-  -- With two thousand more open requests the dashboard still reads only the one that waits longest, and not those that colleagues look after.
+  -- With two thousand more open requests the dashboard reads few rows, and names the one that has waited longest, except those that colleagues look after.
   insert into public.requests (id, request_number, category_id, description, amount, status, nonprofits, first_name, last_name, email, phone, address, city, state, postal_code,
     contact_consent, submitted_at)
   select 'wait-' || i, 'REQ-' || 600000 + i, 't-cat', 'We need food for two weeks.', '$250', 'pending', array['x'], 'First', 'Last', 'w' || i || '@tests.example', '12345',

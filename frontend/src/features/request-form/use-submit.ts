@@ -91,6 +91,8 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
   return { ...submit, missed };
 }
 
+export type Submit = ReturnType<typeof useSubmit>;
+
 const TRY_AGAIN_MS = 20_000;
 
 /**

@@ -174,15 +174,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
       }
     >
       {waits ? (
-        <WaitingToSend
-          busy={submit.isPending}
-          missed={submit.missed}
-          onSend={sendNow}
-          onStop={() => {
-            state.setWaits(false);
-            submit.reset();
-          }}
-        />
+        <WaitingToSend submit={submit} onSend={sendNow} onStop={() => state.setWaits(false)} />
       ) : (
         <SaveNotices saving={saving} expired={expired} />
       )}

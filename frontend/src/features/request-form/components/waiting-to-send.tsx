@@ -4,11 +4,10 @@ import { Notice } from "@/components/ui/notice";
 import { formatTime } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import type { Missed } from "../use-submit";
+import type { Submit } from "../use-submit";
 
 export interface WaitingToSendProps {
-  busy: boolean;
-  missed: Missed;
+  submit: Submit;
   onSend: () => void;
   onStop: () => void;
 }
@@ -17,7 +16,8 @@ export interface WaitingToSendProps {
  * Says clearly that a request is not sent yet, and what will happen. Nothing else on the page says so: a press of the
  * form's button, which may be far below, leads here.
  */
-export function WaitingToSend({ busy, missed, onSend, onStop }: WaitingToSendProps) {
+export function WaitingToSend({ submit, onSend, onStop }: WaitingToSendProps) {
+  const { isPending: busy, missed } = submit;
   const notice = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (missed.presses === 0) return;
@@ -34,7 +34,14 @@ export function WaitingToSend({ busy, missed, onSend, onStop }: WaitingToSendPro
         <Button busy={busy} busyLabel={t("requestForm.submitting")} onClick={onSend}>
           {t("requestForm.waitsSend")}
         </Button>
-        <Button variant="quiet" disabled={busy} onClick={onStop}>
+        <Button
+          variant="quiet"
+          disabled={busy}
+          onClick={() => {
+            onStop();
+            submit.reset();
+          }}
+        >
           {t("requestForm.waitsStop")}
         </Button>
       </div>

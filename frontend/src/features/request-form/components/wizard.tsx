@@ -158,17 +158,7 @@ export function Wizard({ state, user, expired }: FormProps) {
     <Frame
       {...frame}
       notice={
-        waits ? (
-          <WaitingToSend
-            busy={submit.isPending}
-            missed={submit.missed}
-            onSend={sendNow}
-            onStop={() => {
-              state.setWaits(false);
-              submit.reset();
-            }}
-          />
-        ) : undefined
+        waits ? <WaitingToSend submit={submit} onSend={sendNow} onStop={() => state.setWaits(false)} /> : undefined
       }
     >
       {step === "category" ? (
