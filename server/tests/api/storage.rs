@@ -249,8 +249,7 @@ async fn the_sweep_keeps_files_of_versionless_and_of_new_rows() {
     let (hyphens, bare) = (uuid::Uuid::new_v4().to_string(), uuid::Uuid::new_v4().simple().to_string());
     let (version, orphan) = (uuid::Uuid::new_v4().to_string(), uuid::Uuid::new_v4().to_string());
     let capitals = uuid::Uuid::new_v4().to_string().to_uppercase();
-    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}", std::process::id()));
-    let folder = folder.join(app.owner_url.rsplit('/').next().expect("database")).join("storage").join("open/avatars");
+    let folder = app.files().join("open/avatars");
     std::fs::create_dir_all(folder.join("late")).expect("a folder");
     std::fs::create_dir_all(folder.join("loud")).expect("a folder");
     let files = [hyphens.clone(), bare.clone(), format!("late/{version}"), format!("loud/{capitals}"), orphan];

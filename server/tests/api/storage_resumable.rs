@@ -86,9 +86,8 @@ async fn an_upload_continues_on_another_server() {
     );
     assert_eq!(header(&head, "upload-metadata"), metadata(&key, "text/plain"));
     // Another server on the same database and files, as after a restart.
-    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}", std::process::id()));
-    let folder = folder.join(app.owner_url.rsplit('/').next().expect("database")).join("storage");
-    let other = app.another(&[("FERROBASE_STORAGE_DIR", folder.to_str().expect("path"))]).await;
+    let files = app.files();
+    let other = app.another(&[("FERROBASE_STORAGE_DIR", files.to_str().expect("path"))]).await;
     let request = other.plain(Method::PATCH, &path).bearer_auth(alice.actor.token.as_ref().expect("token"));
     let last = answered(patch(request, 6, "world")).await;
     assert_eq!(
@@ -269,9 +268,7 @@ async fn a_locked_upload_is_an_error_after_five_seconds_and_expired_ones_are_rem
     assert_eq!(send(tus(alice.actor.request(Method::HEAD, &path))).await.status, 410);
     assert_eq!(sweep::end_expired(&app.storage).await.expect("the round"), 1);
     assert_eq!(send(tus(alice.actor.request(Method::HEAD, &path))).await.status, 404);
-    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}", std::process::id()));
-    let parts = folder.join(app.owner_url.rsplit('/').next().expect("database")).join("storage/.parts");
-    assert_eq!(std::fs::read_dir(parts).expect("folder").count(), 0, "its part went with it");
+    assert_eq!(std::fs::read_dir(app.files().join(".parts")).expect("folder").count(), 0, "its part went with it");
 }
 
 #[actix_web::test]

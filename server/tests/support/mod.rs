@@ -21,6 +21,7 @@ use ferrobase::http::listen::Listener;
 use ferrobase::http::tls::Tls;
 use ferrobase::migrate::PlatformUrls;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 pub const PASSWORD: &str = "correct-Horse-7";
 
@@ -109,6 +110,11 @@ impl TestApp {
         Self::try_serve(self.cluster, self.database(), settings).await
     }
 
+    /// Where this server keeps the files of objects.
+    pub fn files(&self) -> PathBuf {
+        data_folder(self.cluster, self.database()).join("storage")
+    }
+
     async fn try_serve(cluster: &'static Cluster, name: &str, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         Self::try_serve_on(cluster, name, cluster.logins(name), settings).await
     }
@@ -120,7 +126,7 @@ impl TestApp {
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
         let owner_url = cluster.superuser_url(name);
-        let data = cluster.folder.join(name);
+        let data = data_folder(cluster, name);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
         let address = listener.local_addr().expect("address");
 
@@ -267,6 +273,11 @@ impl Actor<'_> {
     pub async fn delete(&self, path: &str) -> Reply {
         send(self.request(reqwest::Method::DELETE, path)).await
     }
+}
+
+/// The data folder of a server on the database `name`.
+fn data_folder(cluster: &Cluster, name: &str) -> PathBuf {
+    cluster.folder.join(name)
 }
 
 /// Sends a request and reads its whole answer.
