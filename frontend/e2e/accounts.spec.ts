@@ -197,6 +197,8 @@ test("a forgotten password is reset by a mailed link that works once", async ({
   // from a link to a page of one's own, which the new password leads to in the end
   await page.goto("/profile-settings?tab=password");
   await page.getByRole("link", { name: "Forgot password?" }).click();
+  // the page before has an e-mail field too
+  await expect(heading(page, "Reset your password")).toBeVisible();
   await email(page).fill(account.email);
   await button(page, "Send reset link").click();
   await expect(heading(page, "Check Your Email")).toBeVisible();
