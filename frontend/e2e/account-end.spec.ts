@@ -30,9 +30,20 @@ test("a user downloads all data and closes the account; the nonprofit keeps the 
   const archive = unzipSync(readFileSync(await (await download).path()));
   const data = JSON.parse(strFromU8(archive["about-you.json"] ?? new Uint8Array())) as {
     account: { email: string };
+    identities: { provider: string; email: string }[];
+    sessions: { created_at: string; user_agent: string; ip: string }[];
     requests: { request_number: string; description: string }[];
   };
   expect(data.account.email).toBe(person.email);
+  expect(data.identities).toMatchObject([{ provider: "email", email: person.email }]);
+  // of the sign-up and of the sign-in; where from and with what, but no token
+  expect(data.sessions.length).toBeGreaterThan(1);
+  for (const session of data.sessions) {
+    expect(session.created_at).toMatch(/^\d{4}-/);
+    expect(session.user_agent).not.toBe("");
+    expect(session.ip).toMatch(/^[\d.:a-f]+$/);
+  }
+  expect(JSON.stringify(data)).not.toMatch(/token|hmac/);
   expect(data.requests).toMatchObject([
     { request_number: number, description: "We need food until my new job starts." },
   ]);

@@ -296,7 +296,8 @@ begin
   return new;
 end $$;
 
--- Deletes the files of requests; the server removes the bytes of deleted rows.
+-- Deletes the files of requests, and the places that guests' files had, which keep names and addresses; the server removes the bytes of
+-- deleted rows.
 create or replace function private.remove_documents(p_requests text[]) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -304,4 +305,5 @@ begin
   with gone as (delete from public.request_documents d where d.request_id = any (p_requests) returning d.path)
   delete from storage.objects o using gone where o.bucket_id = 'request-documents' and o.name = gone.path;
   perform set_config('storage.allow_delete_query', 'false', true);
+  delete from private.guest_upload_slots s where s.request_id = any (p_requests);
 end $$;

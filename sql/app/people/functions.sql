@@ -413,6 +413,11 @@ begin
     'exported_at', now(),
     'account', (select jsonb_build_object('id', u.id, 'email', u.email, 'phone', u.phone, 'created_at', u.created_at, 'last_sign_in_at', u.last_sign_in_at,
       'metadata', u.raw_user_meta_data) from auth.users u where u.id = uid),
+    'identities', (select coalesce(jsonb_agg(jsonb_build_object('provider', i.provider, 'email', i.email,
+        'name', coalesce(i.identity_data ->> 'full_name', i.identity_data ->> 'name'), 'created_at', i.created_at, 'last_sign_in_at', i.last_sign_in_at)
+      order by i.created_at), '[]') from auth.identities i where i.user_id = uid),
+    'sessions', (select coalesce(jsonb_agg(jsonb_build_object('created_at', s.created_at, 'last_refreshed_at', s.refreshed_at at time zone 'UTC', 'user_agent', s.user_agent,
+        'ip', host(s.ip)) order by s.created_at), '[]') from auth.sessions s where s.user_id = uid),
     'role', (select to_jsonb(r) - 'user_id' from public.user_roles r where r.user_id = uid),
     'profile', (select to_jsonb(p) - 'id' from public.profiles p where p.id = uid),
     'identity_document', (select to_jsonb(i) - 'user_id' from public.profile_identities i where i.user_id = uid),
@@ -445,6 +450,29 @@ begin
       select 'profile-photos', p.photo_path, p.photo_path from public.profiles p where p.id = uid and p.photo_path is not null) f));
 end $$;
 
+-- Removes a person's name from what staff were told: the pledge, the answer or the membership that it was about is gone. A request that was
+-- handed over stays with its colleague, from the organization.
+create or replace function private.forget_in_notifications(p_user_id uuid) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare known record; readers uuid[];
+begin
+  for known in
+    select n.id, n.name, array_agg(o.name) as names
+    from (select m.nonprofit_id, private.member_name(m) from public.nonprofit_team_members m where m.user_id = p_user_id::text
+      union select d.nonprofit_id, d.donor_name from public.donations d where d.donor_user_id = p_user_id
+      union select a.nonprofit_id, a.from_name from public.donor_message_replies a where a.donor_user_id = p_user_id) o (nonprofit_id, name)
+    join public.nonprofits n on n.id = o.nonprofit_id
+    where o.name <> '' group by n.id
+  loop
+    readers := array(select private.account_id(m.user_id) from public.nonprofit_team_members m where m.nonprofit_id = known.id and m.user_id <> 'pending');
+    delete from public.notifications t where t.user_id = any (readers)
+      and (t.code in ('pledged', 'donorAnswered') and t.params ->> 'donor' = any (known.names) or t.code = 'joined' and t.params ->> 'name' = any (known.names));
+    update public.notifications t set params = p.params, title = left(private.say('en', 'notification.handedOver.title', p.params), 200)
+    from public.notifications f cross join lateral (select f.params || jsonb_build_object('name', known.name) as params) p
+    where t.id = f.id and f.user_id = any (readers) and f.code = 'handedOver' and f.params ->> 'name' = any (known.names);
+  end loop;
+end $$;
+
 -- Closes the caller's account. Granted requests stay in the books without personal data, open requests are withdrawn,
 -- all others are deleted. email: the account's address, typed again.
 create or replace function public.close_account(email text) returns jsonb
@@ -453,7 +481,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 declare
   uid uuid := private.require_user();
   who auth.users;
-  open_request text; kept text[]; gone text[]; sole text;
+  open_request text; kept text[]; gone text[]; sole text; proved boolean;
   spoken text := coalesce((select p.language from public.profiles p where p.id = uid), private.caller_language());
 begin
   select * into who from auth.users u where u.id = uid for update;
@@ -469,6 +497,11 @@ begin
     perform private.fail(409, 'last_admin', 'You are the only admin of ' || sole || '. Make someone else admin first, or close the organization.');
   end if;
 
+  -- what was sent signed out, with this address
+  proved := private.address_is_proved();
+  if proved then
+    perform private.claim_for(uid, private.folded(who.email));
+  end if;
   for open_request in select r.id from public.requests r where r.user_id = uid and r.status in ('pending', 'processing') order by r.id loop
     perform public.withdraw_request(open_request);
     kept := kept || open_request;
@@ -480,11 +513,16 @@ begin
   perform private.remove_documents(gone);
   delete from public.requests r where r.id = any (gone);
 
+  perform private.forget_in_notifications(uid);
   delete from public.donations d where d.donor_user_id = uid and d.status <> 'received';
   update public.donations d set donor_email = null, note = null where d.donor_user_id = uid;
   delete from public.donor_message_replies a where a.donor_user_id = uid;
   delete from private.subscriptions s where private.folded(s.email) = private.folded(who.email);
-  delete from public.nonprofit_team_members m where m.user_id = uid::text;
+  delete from private.address_codes c where c.asker = 'user:' || uid or proved and c.email = private.folded(who.email);
+  delete from private.address_proofs p where proved and p.email = private.folded(who.email);
+  delete from private.sent_contents c where c.scope in ('request:' || uid, 'reply:' || uid);
+  delete from public.nonprofit_team_members m where m.user_id = uid::text
+    or proved and m.user_id = 'pending' and private.folded(m.email) = private.folded(who.email);
   perform set_config('storage.allow_delete_query', 'true', true);
   delete from storage.objects o where o.bucket_id = 'profile-photos' and starts_with(o.name, uid || '/');
   perform set_config('storage.allow_delete_query', 'false', true);

@@ -135,7 +135,7 @@ export const account = define("account", {
 
   dataTitle: "Take along what we keep about you",
   dataBody:
-    "One file with your profile, your requests and their papers, your messages and your gifts. It can be read without AidBridge.",
+    "One file with your profile, your requests and their papers, your messages and your gifts. It also says where you are signed in. It can be read without AidBridge.",
   dataButton: "Download my data",
   dataBusy: "Collecting…",
   dataFile: "aidbridge-my-data-{date}.zip",
