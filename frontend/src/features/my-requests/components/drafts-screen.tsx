@@ -23,18 +23,25 @@ const nameOf = (draft: Draft) => (draft.category ? localName(draft.category) : t
 
 function DraftLine({ draft, onDelete }: { draft: Draft; onDelete: () => void }) {
   const name = nameOf(draft);
+  const saved = t("myRequests.draftSaved", { date: formatDateTime(draft.updated_at) });
+  // two drafts may be for the same kind of help
+  const which = (action: string) => `${action}, ${saved}`;
   return (
     <li className="item">
       <h2>{name}</h2>
       <StatusBadge status="draft" />
       <div className="col-span-full grid gap-2">
         <p className="line-clamp-2 text-soft">{draft.description.trim() || t("myRequests.draftNoWords")}</p>
-        <p className="text-sm text-faint">{t("myRequests.draftSaved", { date: formatDateTime(draft.updated_at) })}</p>
+        <p className="text-sm text-faint">{saved}</p>
         <div className="row">
-          <Button asChild aria-label={t("myRequests.draftContinueName", { category: name })}>
+          <Button asChild aria-label={which(t("myRequests.draftContinueName", { category: name }))}>
             <Link to={paths.draft(draft.id)}>{t("myRequests.draftContinue")}</Link>
           </Button>
-          <Button variant="quiet" aria-label={t("myRequests.draftDeleteName", { category: name })} onClick={onDelete}>
+          <Button
+            variant="quiet"
+            aria-label={which(t("myRequests.draftDeleteName", { category: name }))}
+            onClick={onDelete}
+          >
             <Trash2 aria-hidden="true" />
             {t("myRequests.draftDelete")}
           </Button>
