@@ -111,6 +111,7 @@ test.describe("deciding on a request", () => {
     await expect(page.getByText("– Your last pay slip, or a letter that says what you get each month.")).toBeVisible();
     // the end of the day's list
     await expect(page.getByText("Nothing waits for you")).toBeVisible();
+    await accessible(page, page.getByRole("main"));
     await expect(page.locator(".page-head .badge")).toHaveText("Needs More Proof");
     await rpc(request, sent.person.accessToken, "answer_request_info", {
       id: sent.id,
@@ -188,7 +189,7 @@ test.describe("deciding on a request", () => {
     await expect(page.getByText("Outside our area.")).toBeVisible();
   });
 
-  test("a withdrawn request says so, whether it was open or not", async ({ page, request, people }) => {
+  test("a withdrawn request says so, whether it was open or not", async ({ page, request, people, accessible }) => {
     const { organization, sent } = await opened(page, request, people);
     await expect(page.getByText("We need food until my new job starts.")).toBeVisible();
     await answer(page, "Request More Information");
@@ -201,6 +202,7 @@ test.describe("deciding on a request", () => {
     );
     const panel = page.locator(".decide");
     await expect(panel.getByText("This request has already been withdrawn.")).toBeVisible();
+    await accessible(page, page.getByRole("main"));
     await expect(panel.getByRole("button")).toHaveCount(0);
 
     const unread = await ask(request, people, [organization]);
@@ -225,10 +227,12 @@ test.describe("deciding on a request", () => {
     await page.goto(`/nonprofit-request/${sent.id}`);
     await answer(page, "Approve Request");
     await expect(page.getByRole("dialog").getByText("This amount needs two approvals.")).toBeVisible();
+    await accessible(page, page.getByRole("dialog"));
     await page.getByRole("button", { name: "Approve for $500" }).click();
     await expect(toast(page, "First approval given")).toBeVisible();
     await expect(page.locator(".page-head .badge")).toHaveText("Processing");
     await expect(page.getByText("You gave the first approval for $500")).toBeVisible();
+    await accessible(page, page.getByRole("main"));
     await expect(page.getByRole("button", { name: "Give second approval" })).toHaveCount(0);
 
     const context = await browser.newContext({ viewport: page.viewportSize() });

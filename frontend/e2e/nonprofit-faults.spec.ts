@@ -3,7 +3,12 @@ import { found } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test("when the server fails, the page shows what failed and keeps the values", async ({ page, request, people }) => {
+test("when the server fails, the page shows what failed and keeps the values", async ({
+  page,
+  request,
+  people,
+  accessible,
+}) => {
   const { admin } = await found(request, people);
   const newcomer = await people.create("nonprofit");
   const broken = (path: string, method: string) =>
@@ -18,6 +23,7 @@ test("when the server fails, the page shows what failed and keeps the values", a
   await page.goto("/team-management");
   await expect(page.getByRole("heading", { name: "Error retrieving team" })).toBeVisible();
   await expect(toast(page, "Error")).toContainText("Failed to load team members.");
+  await accessible(page, page.getByRole("main"));
   await page.unrouteAll();
   await page.getByRole("button", { name: "Try again" }).click();
   await expect(page.getByRole("row").filter({ hasText: admin.email })).toBeVisible();
@@ -28,6 +34,7 @@ test("when the server fails, the page shows what failed and keeps the values", a
   await page.getByLabel("Email", { exact: true }).fill("ruth@mail.example");
   await page.getByRole("button", { name: "Send invitation" }).click();
   await expect(toast(page, "Error adding team member")).toContainText("Failed to add team member.");
+  await accessible(page, page.getByRole("dialog"));
   await expect(page.getByLabel("Full name")).toHaveValue("Ruth Okonkwo");
   await page.unrouteAll();
 
@@ -43,6 +50,7 @@ test("when the server fails, the page shows what failed and keeps the values", a
   await expect(page.getByLabel("Category name")).toHaveValue("Rent Support");
   await broken("categories**", "DELETE");
   await page.getByRole("button", { name: "Delete Food Assistance" }).click();
+  await accessible(page, page.getByRole("alertdialog"));
   await page.getByRole("button", { name: "Delete category" }).click();
   await expect(toast(page, "Error")).toContainText("Failed to delete category");
   await page.unrouteAll();
@@ -53,6 +61,7 @@ test("when the server fails, the page shows what failed and keeps the values", a
   const csv = page.getByRole("button", { name: "Export CSV" });
   await expect(csv).toBeDisabled();
   await expect(csv).toHaveAccessibleDescription("Load the list first. There is nothing to export yet.");
+  await accessible(page, page.getByRole("main"));
   await page.unrouteAll();
   await page.getByRole("button", { name: "Try again" }).click();
   await expect(csv).toBeEnabled();

@@ -61,6 +61,7 @@ test.describe("founding an organization", () => {
     await page.getByRole("button", { name: "Continue" }).click();
     await expect(page).toHaveURL(/\/nonprofit-dashboard$/);
     await expect(page.getByRole("heading", { name: "Ask your admin for an invitation" })).toBeVisible();
+    await accessible(page, page.getByRole("main"));
     await page.goto("/nonprofit-requests");
     await expect(page.getByText("Ask your admin for an invitation")).toBeVisible();
   });

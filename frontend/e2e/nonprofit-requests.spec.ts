@@ -34,6 +34,7 @@ test("the list: tabs, search and order in the URL; empty states; CSV", async ({
   await page.getByLabel("Search requests").fill("nothing like this");
   await expect(page).toHaveURL(/q=nothing\+like\+this/);
   await expect(page.getByText("No requests match your current filters.")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.reload();
   await expect(page.getByLabel("Search requests")).toHaveValue("nothing like this");
   await page.getByRole("button", { name: "Clear Filters" }).click();

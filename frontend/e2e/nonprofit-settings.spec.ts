@@ -18,6 +18,7 @@ test("settings: admins change them, managers read them; the logo; help categorie
   await page.getByLabel("Website").fill("harbor.example");
   await page.getByRole("button", { name: "Save changes" }).click();
   await expect(page.getByText("Write the whole address, beginning with https://")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.getByLabel("Website").fill("https://harbor.example");
   await page.getByLabel("Second approval above").fill("1000");
   await page.getByRole("checkbox", { name: "Rent Support" }).click();
@@ -62,6 +63,7 @@ test("settings: admins change them, managers read them; the logo; help categorie
   await page.getByLabel("Category name").fill("food assistance");
   await page.getByRole("button", { name: "Add category" }).click();
   await expect(page.getByText("You already have a category with this name.")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.getByLabel("Category name").fill("Rent Support");
   await page.getByRole("button", { name: "Add category" }).click();
   await expect(toast(page, "Category added")).toBeVisible();

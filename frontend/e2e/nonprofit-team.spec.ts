@@ -19,6 +19,7 @@ test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   await page.getByRole("button", { name: "Add Member" }).click();
   await page.getByRole("button", { name: "Send invitation" }).click();
   await expect(toast(page, "Missing Information")).toContainText("Please fill in all required fields.");
+  await accessible(page, page.getByRole("dialog"));
   await page.getByLabel("Full name").fill("Tomasz Kowalczyk");
   await page.getByLabel("Email", { exact: true }).fill(colleague.email);
   // Escape closes the list alone; while it is open, nothing that takes the focus is hidden from screen readers
@@ -45,6 +46,7 @@ test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   await page.getByLabel("Code").fill("12");
   await page.getByRole("button", { name: "Check code" }).click();
   await expect(page.getByText("The code has six digits.")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.getByLabel("Code").fill(subject.slice(0, 6));
   await page.getByRole("button", { name: "Check code" }).click();
   await expect(toast(page, "Email address confirmed")).toContainText("One invitation is on its way.");
@@ -71,6 +73,7 @@ test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   await expect(row).toContainText("Active");
   await page.getByRole("button", { name: "Edit Tomasz Kowalczyk" }).click();
   await page.getByLabel("Role").selectOption("Manager");
+  await accessible(page, page.getByRole("dialog"));
   await page.getByRole("button", { name: "Save changes" }).click();
   await expect(row).toContainText("Manager");
 

@@ -55,6 +55,7 @@ test("a guest opens a request with a mailed code, answers with a document and wi
   await accessible(page);
 
   await page.getByRole("button", { name: "Correct my contact data" }).click();
+  await accessible(page, page.getByRole("main").locator("form"));
   await page.getByLabel("Phone", { exact: true }).fill(mobile);
   await page.getByRole("checkbox", { name: "Send me texts about my request, too." }).check();
   await page.getByRole("button", { name: "Save" }).click();
@@ -71,9 +72,11 @@ test("a guest opens a request with a mailed code, answers with a document and wi
   expect(text.text).toMatch(new RegExp(`^AidBridge: your request ${number} needs one more thing: .*/open-request`));
   await page.goto(`/request-status?id=${number}`);
   await expect(page.getByText("It waits for you.")).toBeVisible();
+  await accessible(page, page.locator(".result"));
   await page.getByRole("link", { name: "Answer with a code by email" }).click();
   // the access is kept in this tab
   await expect(page.getByText("Please send the letter.")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.locator("input[type=file]").setInputFiles(PDF);
   await page.getByRole("button", { name: "Send documents" }).click();
   await expect(page.getByText("letter.pdf")).toBeVisible();
@@ -84,6 +87,7 @@ test("a guest opens a request with a mailed code, answers with a document and wi
   await phone.goto(`/open-request?number=${number}`);
   await open(phone, request, number, { phone: mobile });
   await phone.getByRole("button", { name: "Cancel Request" }).click();
+  await accessible(phone, phone.getByRole("alertdialog"));
   await phone.getByRole("alertdialog").getByRole("button", { name: "Cancel Request" }).click();
   await expect(phone.getByText("Withdrawn").first()).toBeVisible();
   await phone.getByRole("button", { name: "Close my request on this device" }).click();

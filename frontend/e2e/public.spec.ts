@@ -76,7 +76,7 @@ test("an unknown URL offers two links home", async ({ page }) => {
   }
 });
 
-test("the FAQ has nine questions and opens one at a time", async ({ page }) => {
+test("the FAQ has nine questions and opens one at a time", async ({ page, accessible }) => {
   await page.goto("/faq");
   const questions = page.locator(".acc").getByRole("button");
   await expect(questions).toHaveCount(9);
@@ -87,6 +87,7 @@ test("the FAQ has nine questions and opens one at a time", async ({ page }) => {
     await expect(questions.nth(index)).toHaveAttribute("aria-expanded", "true");
     await expect(open).toHaveCount(1);
   }
+  await accessible(page, page.locator(".acc"));
   await questions.nth(8).click();
   await expect(open).toHaveCount(0);
 });
@@ -111,9 +112,11 @@ test("a newsletter subscription is confirmed by the link in its mail", async ({ 
   await page.goto("/blog");
   await page.getByRole("button", { name: "Subscribe" }).click();
   await expect(page.getByText("Please enter a valid email address").first()).toBeVisible();
+  await accessible(page, page.getByRole("main").locator("form"));
   await page.getByRole("main").getByLabel("Email").fill(email);
   await page.getByRole("button", { name: "Subscribe" }).click();
   await expect(page.getByText("The letter comes only after you opened it.")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
 
   const { text } = await mailTo(request, email, /confirm|newsletter/i);
   const link = /\/newsletter\?token=[\w-]+/.exec(text)?.[0];
@@ -124,6 +127,7 @@ test("a newsletter subscription is confirmed by the link in its mail", async ({ 
 
   await page.goto("/newsletter?token=forged");
   await expect(page.getByRole("heading", { level: 1, name: "This link no longer works" })).toBeVisible();
+  await accessible(page, page.getByRole("main"));
 });
 
 test("the chosen theme is remembered", async ({ page }) => {

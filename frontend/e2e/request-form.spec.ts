@@ -103,6 +103,7 @@ test("a guest asks for help, loses no answers and can look the request up", asyn
   await page.goForward();
   await button(page, "Submit Request").click();
   await expect(page.getByText("You must agree to be contacted").first()).toBeVisible();
+  await accessible(page, page.getByRole("main").locator("form"));
   await page.getByRole("checkbox", { name: /You may contact me/ }).click();
   await button(page, "Submit Request").click();
 
@@ -224,6 +225,7 @@ test("a guest who verifies the email keeps the request in the account", async ({
   await page.getByLabel("Code").fill(code === "000000" ? "000001" : "000000");
   await button(page, "Check code").click();
   await expect(page.getByText(/This code is not right/)).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.getByLabel("Code").fill(code);
   await button(page, "Check code").click();
   await expect(page.getByRole("radio", { name: /Paula Prudence/ })).toBeChecked();
@@ -258,6 +260,7 @@ test("the single page sends the same request and takes over the wizard's answers
   await expect(page.getByLabel("Category").locator("option:checked")).toHaveText("Food Assistance");
   await expect(button(page, "Submit Request")).toBeDisabled();
   await expect(page.locator("#why-not-submit")).toHaveText("Please select at least one nonprofit");
+  await accessible(page, page.getByRole("main"));
   const cards = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox");
   await expect(cards.nth(3)).toBeVisible();
   for (const card of [0, 1, 2, 3]) await cards.nth(card).click();

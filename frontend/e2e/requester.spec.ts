@@ -200,6 +200,7 @@ test("a requester finds a request, withdraws it and sends it again", async ({ pa
   await expect(page).toHaveURL(/status=approved/);
   await page.reload();
   await expect(page.getByText("No requests found")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await button(page, "Clear Filters").first().click();
   await page.getByLabel("Search").fill("nothing like it");
   await expect(page).toHaveURL(/q=nothing/);
@@ -212,7 +213,7 @@ test("a requester finds a request, withdraws it and sends it again", async ({ pa
   await page.keyboard.press("Escape");
 
   // details, and the way back
-  await page.getByRole("link", { name: "School Tuition" }).click();
+  await page.getByRole("link", { name: `View Details, School Tuition, ${number}`, exact: true }).click();
   await expect(page).toHaveURL(/\/request-details\//);
   await expect(page.getByText(DESCRIPTION)).toBeVisible();
   await expect(page.getByText("Has it. No answer yet")).toBeVisible();
@@ -223,6 +224,7 @@ test("a requester finds a request, withdraws it and sends it again", async ({ pa
   await page.getByRole("alertdialog").getByRole("button", { name: "Cancel Request" }).click();
   await toast(page, "Request withdrawn");
   await expect(page.locator(".badge").getByText("Withdrawn")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await expect(button(page, "Cancel Request")).toHaveCount(0);
   await button(page, "Send again as a new request").click();
   await expect(page).toHaveURL(/\/submit-request\?draft=/);
@@ -230,6 +232,7 @@ test("a requester finds a request, withdraws it and sends it again", async ({ pa
 
   await page.goto("/request-drafts");
   await button(page, "Delete School Tuition").click();
+  await accessible(page, page.getByRole("alertdialog"));
   await page.getByRole("alertdialog").getByRole("button", { name: "Delete draft" }).click();
   await toast(page, "Draft deleted");
   await toast(page, "The draft has been successfully removed");
@@ -271,6 +274,7 @@ test("a requester answers a nonprofit's question", async ({ page, people, reques
   await expect(page.locator(".badge").getByText("Pending")).toBeVisible();
   await expect(button(page, "fee letter.pdf")).toBeVisible();
   await expect(page.getByText("Here it is. The second page follows.")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
 
   const seen = await rpc<{ documents: { name: string }[] }>(request, manager, "open_request", {
     request_id: id,
@@ -286,7 +290,12 @@ test("a requester answers a nonprofit's question", async ({ page, people, reques
   await accessible(page);
 });
 
-test("shows a decision: approved with the amount, declined with the reason", async ({ page, people, request }) => {
+test("shows a decision: approved with the amount, declined with the reason", async ({
+  page,
+  people,
+  request,
+  accessible,
+}) => {
   const account = await people.create("requester", "Dora Decision");
   const manager = await tokenOf(request, "manager@demo.aidbridge.test");
   const approved = await aRequest(request, account.accessToken, account.email);
@@ -309,8 +318,10 @@ test("shows a decision: approved with the amount, declined with the reason", asy
   await page.goto(`/request-details/${approved.id}`);
   await expect(page.locator(".badge").getByText("Approved")).toBeVisible();
   await expect(page.getByText("Approved for $25").first()).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.goto(`/request-details/${declined.id}`);
   await expect(page.getByText("Our funds are used up until January.").first()).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await expect(button(page, "Cancel Request")).toHaveCount(0);
 });
 
@@ -336,6 +347,7 @@ test("the public look-up shows the demo requests without names", async ({ page, 
   await page.goto("/request-status");
   await button(page, "Check status").click();
   await expect(page.getByText("Request ID is required").first()).toBeVisible();
+  await accessible(page, page.getByRole("main").locator("form"));
   const result = page.locator(".result");
   const check = async (number: string) => {
     await page.getByLabel("Request ID").fill(number);
@@ -348,6 +360,7 @@ test("the public look-up shows the demo requests without names", async ({ page, 
   await accessible(page);
   await check("REQ-003");
   await expect(result.getByText("Reason: Funding limit reached")).toBeVisible();
+  await accessible(page, result);
   await check("REQ-004");
   await expect(result.getByText("Pending")).toBeVisible();
   await expect(page.getByRole("main")).not.toContainText(/Marie|Désir|@|Street/);

@@ -210,7 +210,7 @@ test.describe("a session that ends while a dialog is open", () => {
       element.click();
     });
 
-  test("signing in again restores the dialog with its values", async ({ page, request, people }) => {
+  test("signing in again restores the dialog with its values", async ({ page, request, people, accessible }) => {
     const { admin, sent } = await opened(page, request, people);
     await answer(page, "Deny Request");
     const dialog = page.getByRole("dialog");
@@ -220,6 +220,7 @@ test.describe("a session that ends while a dialog is open", () => {
     await pressAfterTheEnd(dialog.getByRole("button", { name: "Deny Request" }));
     await expect(page).toHaveURL(/\/login\?next=/);
     await expect(toast(page, "Authentication required")).toBeVisible();
+    await accessible(page, page.getByRole("main"));
     await page.getByLabel("Email").fill(admin.email);
     await page.getByLabel("Password", { exact: true }).fill(admin.password);
     await page.getByRole("main").getByRole("button", { name: "Login" }).click();
@@ -255,7 +256,12 @@ test.describe("a session that ends while a dialog is open", () => {
   });
 });
 
-test("a payout recorded by a colleague meanwhile cannot be paid twice", async ({ page, request, people }) => {
+test("a payout recorded by a colleague meanwhile cannot be paid twice", async ({
+  page,
+  request,
+  people,
+  accessible,
+}) => {
   const { organization, admin } = await found(request, people);
   const manager = await join(request, people, admin, organization, "manager");
   const sent = await ask(request, people, [organization], "300");
@@ -273,6 +279,7 @@ test("a payout recorded by a colleague meanwhile cannot be paid twice", async ({
   const dialog = page.getByRole("dialog");
   await expect(dialog.getByRole("alert")).toContainText("This was not saved");
   await expect(dialog.getByLabel("Amount")).toHaveValue("300");
+  await accessible(page, dialog);
   await dialog.getByLabel("Amount").fill("100");
   await dialog.getByRole("button", { name: "Record $100" }).click();
   await expect(toast(page, "Payout recorded")).toBeVisible();
@@ -285,6 +292,7 @@ test("one gift, one decision and one payout update every figure: dashboard, budg
   request,
   people,
   browser,
+  accessible,
 }) => {
   const { organization, admin } = await found(request, people);
   await rpc(request, admin.accessToken, "set_budget_allocation", {
@@ -304,6 +312,7 @@ test("one gift, one decision and one payout update every figure: dashboard, budg
     await theirs.getByRole("dialog").getByLabel("Amount").fill("500");
     await theirs.getByRole("button", { name: "Promise this donation" }).click();
     await expect(theirs.getByRole("dialog").getByRole("status")).toContainText(organization.name);
+    await accessible(theirs, theirs.getByRole("dialog"));
     await theirs.goto("/donor-dashboard");
     await expect(figure(theirs, "Total Donated")).toHaveText("$0");
     await expect(figure(theirs, "Nonprofits Supported")).toHaveText("0");
@@ -321,6 +330,7 @@ test("one gift, one decision and one payout update every figure: dashboard, budg
 
   await test.step("the gift arrives: Donated, Remaining, the donor's totals", async () => {
     await page.getByRole("button", { name: /^Mark \$500 from .* as received$/ }).click();
+    await accessible(page, page.getByRole("alertdialog"));
     await page.getByRole("alertdialog").getByRole("button", { name: "Mark as received" }).click();
     await expect(figure(page, "Donated")).toHaveText("$500");
     await expect(figure(page, "Remaining")).toContainText("$500");
@@ -427,13 +437,14 @@ test("the list is exported as a file without names", async ({ page, request, peo
 
 const SIDEBAR = "the sidebar folds with Ctrl+B, remembers it for seven days, and has the widths of the specification";
 // below 768 px there is a menu instead, whose width it sees too
-test(SIDEBAR, { tag: "@desk" }, async ({ page, people }) => {
+test(SIDEBAR, { tag: "@desk" }, async ({ page, people, accessible }) => {
   await people.signIn(page, { email: "manager@demo.aidbridge.test", password: "aidbridge-demo1A" });
   const side = page.locator("aside.side");
   const width = async () => Math.round((await side.boundingBox())?.width ?? 0);
   await expect.poll(width).toBe(256);
   await page.keyboard.press("Control+b");
   await expect.poll(width).toBe(48);
+  await accessible(page, side);
   /** Days. The browser files what a page writes into `document.cookie` a moment later. */
   const kept = async () => {
     const cookie = (await page.context().cookies()).find((known) => known.name.includes("sidebar"));
@@ -450,4 +461,5 @@ test(SIDEBAR, { tag: "@desk" }, async ({ page, people }) => {
   await expect(side).toBeHidden();
   await page.getByRole("button", { name: "Menu" }).click();
   await expect.poll(async () => Math.round((await page.locator(".menu-sheet").boundingBox())?.width ?? 0)).toBe(288);
+  await accessible(page, page.locator(".menu-sheet"));
 });

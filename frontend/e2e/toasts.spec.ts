@@ -37,7 +37,7 @@ test("a swipe to the right past 50 px dismisses a toast, a shorter one does not"
   await expect(page.locator(".toast")).toHaveCount(0);
 });
 
-test("toasts never cover 'Exit this page'", async ({ page }) => {
+test("toasts never cover 'Exit this page'", async ({ page, accessible }) => {
   await page.goto("/request-submission");
   const main = page.getByRole("main");
   await main.getByRole("button", { name: /^Food Assistance/ }).click();
@@ -46,6 +46,7 @@ test("toasts never cover 'Exit this page'", async ({ page }) => {
   await main.getByRole("button", { name: "Next" }).click();
   await expect(page.locator(".toast")).toContainText("Please complete all fields");
   await page.locator(".toast").hover();
+  await accessible(page, page.locator(".toast"));
   await page.evaluate(() => window.scrollTo(0, 0));
   const covered = await page.locator(".exit-page").evaluate((link) => {
     const { left, right, top, bottom } = link.getBoundingClientRect();

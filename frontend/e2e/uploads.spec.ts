@@ -40,7 +40,11 @@ test("a photo is resized and its upload survives a broken connection", async ({ 
   expect(asked.filter((method) => method !== "OPTIONS")).toEqual(["POST", "PATCH", "HEAD", "PATCH", "HEAD", "PATCH"]);
 });
 
-test("offline a document is shown as waiting and uploads when the connection is back", async ({ page, context }) => {
+test("offline a document is shown as waiting and uploads when the connection is back", async ({
+  page,
+  context,
+  accessible,
+}) => {
   await page.goto("/request-submission?form=single");
   await page.route("**/storage/v1/upload/resumable/**", (route) => route.abort("internetdisconnected"));
   const begun = page.waitForRequest(/\/upload\/resumable\/sign/);
@@ -50,6 +54,7 @@ test("offline a document is shown as waiting and uploads when the connection is 
   await begun;
   await context.setOffline(true);
   await expect(page.getByText("waits for the connection")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
   await page.unroute("**/storage/v1/upload/resumable/**");
   await context.setOffline(false);
   await expect(page.getByText(/MB, arrived/)).toBeVisible();

@@ -18,6 +18,7 @@ test("the requester's dashboard: four totals, two filters, five of six requests,
   page,
   people,
   request,
+  accessible,
 }) => {
   const { organization, admin } = await found(request, people);
   const second = await found(request, people);
@@ -74,6 +75,7 @@ test("the requester's dashboard: four totals, two filters, five of six requests,
   await expect(recent).toHaveCount(2);
   await page.getByLabel("Category").selectOption("School Tuition");
   await expect(page.getByText("Try changing your filters")).toBeVisible();
+  await accessible(page, page.getByRole("main"));
 
   await expect(page.getByRole("link", { name: "View All" })).toHaveAttribute("href", "/my-requests");
   await expect(page.getByRole("link", { name: "New Request" }).filter({ visible: true }).first()).toHaveAttribute(
@@ -109,13 +111,14 @@ test("My Requests: empty state, two-month date picker, 'LLL dd, y', a button for
   await expect(page).toHaveURL("/my-requests");
 });
 
-test("Saved Drafts while loading", async ({ page, people, request }) => {
+test("Saved Drafts while loading", async ({ page, people, request, accessible }) => {
   const person = await people.create("requester");
   await rpc(request, person.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
   await people.signIn(page, person);
   await page.route("**/rest/v1/requests**", () => undefined);
   await page.goto("/request-drafts");
   await expect(page.getByText("Loading your drafts...").first()).toBeVisible();
+  await accessible(page, page.getByRole("main"));
 });
 
 test("a request's page: back, timeline, details, recipients, all requests; the URL of an unknown number", async ({
@@ -176,6 +179,7 @@ test("the nonprofit's dashboard: role, tabs by role, five of six requests, at mo
   people,
   request,
   browser,
+  accessible,
 }) => {
   const { organization, admin } = await found(request, people);
   const employee = await join(request, people, admin, organization, "employee");
@@ -209,6 +213,7 @@ test("the nonprofit's dashboard: role, tabs by role, five of six requests, at mo
 
   await page.getByRole("tab", { name: "Aid Requests" }).click();
   await expect(page.getByRole("table").locator("tbody tr")).toHaveCount(5);
+  await accessible(page, page.getByRole("tabpanel"));
   await expect(page.getByRole("table").locator("th")).toHaveText([
     "Request ID",
     "Category",
@@ -218,11 +223,13 @@ test("the nonprofit's dashboard: role, tabs by role, five of six requests, at mo
   ]);
   await page.getByRole("tab", { name: "Team Members" }).click();
   await expect(page.getByRole("table")).toContainText("Samuel Brightwater");
+  await accessible(page, page.getByRole("tabpanel"));
   await page.getByRole("tab", { name: "Budget" }).click();
   const budget = page.getByRole("tabpanel");
   for (const label of ["Total", "Used", "Remaining"])
     await expect(budget.getByText(label, { exact: true })).toBeVisible();
   await expect(budget.getByRole("img", { name: "0%" })).toBeVisible();
+  await accessible(page, budget);
   await page.getByRole("tab", { name: "Categories" }).click();
   await expect(page.getByRole("tabpanel").getByRole("listitem")).toContainText([
     /Food Assistance.*Active.*6 requests/s,
@@ -235,6 +242,7 @@ test("the nonprofit's dashboard: role, tabs by role, five of six requests, at mo
   await expect(tabs(theirs, "Dashboard")).toHaveText(["Overview", /^Aid Requests/]);
   await expect(theirs.getByRole("region", { name: "Help Categories" })).toContainText("Food Assistance");
   await expect(theirs.getByRole("region", { name: "Budget Summary" })).toHaveCount(0);
+  await accessible(theirs, theirs.getByRole("main"));
   await context.close();
 });
 
@@ -274,6 +282,7 @@ test("notifications: three tabs with counts, read one, read all, delete, relativ
   page,
   people,
   request,
+  accessible,
 }) => {
   const { organization } = await found(request, people);
   const person = await people.create("requester", "Marie-Thérèse Désir");
@@ -294,10 +303,12 @@ test("notifications: three tabs with counts, read one, read all, delete, relativ
   await expect(items.first()).toContainText("Request Submitted");
   await expect(items.first().locator("time")).toHaveText(/^(Just now|\d+ minutes? ago)$/);
   await expect(page.getByRole("link", { name: "Notifications, 3 unread" })).toBeVisible();
+  await accessible(page, page.getByRole("main"));
 
   const menu = items.first().getByRole("button", { name: /^More about/ });
   await menu.click();
   await expect(page.getByRole("menuitem")).toHaveText(["Mark as read", "Delete"]);
+  await accessible(page, page.getByRole("menu"));
   await page.getByRole("menuitem", { name: "Mark as read" }).click();
   await counts(3, 2, 1);
   await menu.click();
