@@ -185,7 +185,8 @@ export const requestForm = define("requestForm", {
   consentRequired: "You must agree to be contacted",
   submit: "Submit Request",
   submitting: "Sending…",
-  submitNote: "After you send it, you cannot edit it. You can withdraw it and send a new one at any time.",
+  submitNote:
+    "After you send it, you can still correct your name, phone and address. To change the rest, withdraw it and send a new one at any time.",
   submitErrorTitle: "Error submitting request",
   submitFailed: "We could not send your request. Nothing is lost. Try again.",
   fixTitle: "Some answers need another look. Nothing is lost.",

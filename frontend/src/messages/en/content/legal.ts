@@ -89,7 +89,7 @@ export const terms: LegalText = {
         [
           "Tell the truth, as well as you know it. You do not have to tell everything.",
           "Send a request for yourself, or for somebody who asked you to.",
-          "After you send a request, you cannot edit it. You can withdraw it and send a new one.",
+          "After you send a request, you can correct your name, phone and address. To change the rest, withdraw it and send a new one.",
           "A request is a question. It gives no right to an answer with money in it.",
         ],
         "It costs you nothing. Anyone who asks you for money in our name is not from us. Please tell us at {email}.",
