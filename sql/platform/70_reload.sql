@@ -100,11 +100,11 @@ begin
   declare
     function regprocedure;
   begin
+    -- It runs after every command. Of a join, PostgreSQL would make a scan of all functions, so each is looked up by its id.
     for function in
-      select p.oid from pg_catalog.pg_event_trigger t
-      join pg_catalog.pg_proc p on p.oid = t.evtfoid
-      join pg_catalog.pg_roles r on r.oid = p.proowner
-      where not r.rolsuper and not p.prosecdef
+      select t.evtfoid from pg_catalog.pg_event_trigger t
+      where (select not p.prosecdef and not (select a.rolsuper from pg_catalog.pg_authid a where a.oid = p.proowner)
+             from pg_catalog.pg_proc p where p.oid = t.evtfoid)
     loop
       execute pg_catalog.format('alter function %s security definer', function);
     end loop;
