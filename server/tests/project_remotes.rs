@@ -11,6 +11,8 @@ use crate::support::ports::free_ports;
 const TASKS: &str = "create table tasks (id int primary key);\nalter table tasks enable row level security;\n";
 const NOTES: &str =
     "-- what people write\ncreate table notes (body text);\ncreate policy \"own\" on tasks for select using (true)";
+const WORDS: &str =
+    "create table words (word text);\n\n\nCOPY words (word) FROM stdin;\none;two\n\\.\nselect 1; -- the end\n";
 
 #[actix_web::test]
 async fn migrations_roles_and_seeds_are_pushed_and_fetched() {
@@ -20,6 +22,7 @@ async fn migrations_roles_and_seeds_are_pushed_and_fetched() {
         &[
             ("supabase/migrations/20240101000000_tasks.sql", TASKS),
             ("supabase/migrations/20240103000000_notes.sql", NOTES),
+            ("supabase/migrations/20240103000001_words.sql", WORDS),
             ("supabase/roles.sql", "create role reporter nologin;"),
             ("supabase/seed.sql", "insert into tasks values (1), (2);"),
         ],
@@ -76,8 +79,17 @@ async fn migrations_roles_and_seeds_are_pushed_and_fetched() {
     let fetched = |name: &str| std::fs::read_to_string(remote.root.join("supabase/migrations").join(name)).expect(name);
     assert_eq!(fetched("20240101000000_tasks.sql"), TASKS);
     assert_eq!(fetched("20240103000000_notes.sql"), format!("{NOTES};\n"));
+    let words = "create table words (word text);\nCOPY words (word) FROM stdin;\none;two\n\\.\nselect 1;\n";
+    assert_eq!(fetched("20240103000001_words.sql"), words, "with the data of a copy");
+    // Their statements are those that ran.
     let (_, told) = remote.ok(&["migration", "up"]);
-    assert!(told.ends_with("Local database is up to date.\n"), "{told}");
+    assert!(told.ends_with("Local database is up to date.\n") && !told.contains("was changed"), "{told}");
+    remote.write("supabase/migrations/20240103000001_words.sql", &words.replace("one;two", "three"));
+    let (_, told) = remote.ok(&["migration", "up"]);
+    assert!(
+        told.contains("20240103000001_words.sql was changed after it was applied") && !told.contains("notes"),
+        "{told}"
+    );
     remote
         .one("insert into supabase_migrations.schema_migrations (version, name) values ('20240105000000', '../../x')")
         .await;

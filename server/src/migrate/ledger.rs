@@ -1,5 +1,6 @@
 //! Records of applied files: one table per kind of set, with the columns that other tools expect.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
@@ -7,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::MigrateError;
 use super::files::SqlFile;
 use super::session::Session;
-use super::statements::split;
+use super::statements::{Statement, split};
 
 /// The table that records a set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,10 @@ pub struct Entry {
     pub checksum: Option<String>,
     /// When it was applied, for messages.
     pub applied_at: String,
+}
+
+fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
 }
 
 /// Records all accounts after a seed: it ran in a database without others.
@@ -92,6 +97,46 @@ impl Ledger {
         Ok(rows.iter().map(|row| (row.get(0), Entry { checksum: row.get(1), applied_at: row.get(2) })).collect())
     }
 
+    /// Treats files with the recorded statements as unchanged. `migration fetch` writes such files: it does not know the blanks
+    /// between statements, nor the comments after the last one.
+    pub async fn accept_equal_statements(
+        self,
+        session: &Session,
+        files: &[SqlFile],
+        known: &mut HashMap<String, Entry>,
+    ) -> Result<(), MigrateError> {
+        if self != Self::Migrations {
+            return Ok(());
+        }
+        let is_changed =
+            |entry: &Entry, file| entry.checksum.as_ref().is_some_and(|known| *known != self.checksum(file));
+        let changed: HashMap<&str, &SqlFile> = files
+            .iter()
+            .filter(|file| known.get(&file.version).is_some_and(|entry| is_changed(entry, file)))
+            .map(|file| (file.version.as_str(), file))
+            .collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let recorded = "select version, statements from supabase_migrations.schema_migrations
+                        where version = any ($1) and statements is not null";
+        let versions: Vec<&str> = changed.keys().copied().collect();
+        for row in session.client.query(recorded, &[&versions]).await? {
+            let (version, recorded): (String, Vec<Option<String>>) = (row.get(0), row.get(1));
+            let (Some(file), Some(entry)) = (changed.get(version.as_str()), known.get_mut(&version)) else { continue };
+            // As in the checksum, the kind of line ends does not count.
+            let now = split(&file.text);
+            let are_equal = now.len() == recorded.len()
+                && now.iter().zip(&recorded).all(|(now, recorded)| {
+                    recorded.as_ref().is_some_and(|recorded| lines_of(&now.recorded()).eq(lines_of(recorded)))
+                });
+            if are_equal {
+                entry.checksum = Some(self.checksum(file));
+            }
+        }
+        Ok(())
+    }
+
     /// Records a file with its current text.
     pub async fn record(self, session: &Session, file: &SqlFile) -> Result<(), MigrateError> {
         let (key, checksum, client) = (self.key(file), self.checksum(file), &session.client);
@@ -102,7 +147,7 @@ impl Ledger {
                 client.execute(insert, &[&key]).await?;
             }
             Self::Migrations => {
-                let statements: Vec<&str> = split(&file.text).iter().map(|s| s.commented).collect();
+                let statements: Vec<Cow<'_, str>> = split(&file.text).iter().map(Statement::recorded).collect();
                 let insert = "insert into supabase_migrations.schema_migrations as m
                                 (version, statements, name, checksum, applied_at)
                               values ($1, $2, $3, $4, now())

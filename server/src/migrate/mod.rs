@@ -34,7 +34,7 @@ pub use pending::{Pending, pending};
 pub use platform::platform;
 pub use runner::Applied;
 pub use seed::{Seeded, has_demo_accounts, seed};
-pub use statements::{Statement, split as split_statements};
+pub use statements::{END_OF_DATA, Statement, split as split_statements};
 
 /// All SQL files that this binary may run on a project's database before the project's own.
 pub fn embedded_files() -> Result<Vec<SqlFile>, MigrateError> {

@@ -71,7 +71,8 @@ pub struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Compares the set with its ledger, whose table is created if needed.
     pub async fn of(session: &Session, set: Set<'a>) -> Result<Self, MigrateError> {
-        let known = set.ledger.entries(session).await?;
+        let mut known = set.ledger.entries(session).await?;
+        set.ledger.accept_equal_statements(session, set.files, &mut known).await?;
         Self::against(set, &known)
     }
 

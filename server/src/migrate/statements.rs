@@ -1,6 +1,8 @@
 //! Splits a SQL file into statements as `psql` does, with as much of the lexer as is needed to find the separating
 //! semicolons.
 
+use std::borrow::Cow;
+
 /// A statement without its semicolon, and its position (in characters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
@@ -33,7 +35,17 @@ pub enum Role {
     Alone,
 }
 
-impl Statement<'_> {
+/// What ends the data of a `copy … from stdin`.
+pub const END_OF_DATA: &str = "\n\\.";
+
+impl<'a> Statement<'a> {
+    /// What the history of migrations says of it: with its comments and the data of a `copy`, so that a file can be written from it.
+    pub fn recorded(&self) -> Cow<'a, str> {
+        let Some(data) = self.data else { return self.commented.into() };
+        let rows: String = data.lines().map(|row| format!("\n{row}")).collect();
+        format!("{};{rows}{END_OF_DATA}", self.commented).into()
+    }
+
     pub fn role(&self) -> Role {
         let words = leading_words(self.text, 6);
         let word = |n: usize| words.get(n).map_or("", String::as_str);
@@ -350,5 +362,15 @@ mod tests {
         let sql = "\\restrict abc\n\nCOPY public.t (a) FROM stdin;\n1;\n'\n\\.\n\nselect 1;\n\\unrestrict abc\n";
         let found: Vec<_> = split(sql).iter().map(|s| (s.text, s.data)).collect();
         assert_eq!(found, [("COPY public.t (a) FROM stdin", Some("1;\n'\n")), ("select 1", None)]);
+        for (sql, recorded) in [
+            ("copy t from stdin;\n1;\n\\N\n\\.\n", "copy t from stdin;\n1;\n\\N\n\\."),
+            ("-- none\ncopy t from stdin;\n\\.\n", "-- none\ncopy t from stdin;\n\\."),
+            ("copy t from stdin;\n1", "copy t from stdin;\n1\n\\."),
+            ("select 1; -- the end", "select 1"),
+        ] {
+            let of = |sql| split(sql).first().map(|statement| statement.recorded().into_owned());
+            assert_eq!(of(sql).as_deref(), Some(recorded));
+            assert_eq!(of(recorded), of(sql), "read again");
+        }
     }
 }

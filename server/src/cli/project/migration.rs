@@ -162,7 +162,12 @@ fn fetch(project: &Project, target: &TargetArgs, is_confirmed: bool) -> anyhow::
         if statements.is_empty() {
             say(&format!("WARN: no statements of {file} were recorded: the file is empty"));
         }
-        let text: String = statements.iter().map(|statement| format!("{statement};\n")).collect();
+        let ended = |statement: &String| match statement {
+            // The data of a `copy`.
+            _ if statement.ends_with(migrate::END_OF_DATA) => format!("{statement}\n"),
+            _ => format!("{statement};\n"),
+        };
+        let text: String = statements.iter().map(ended).collect();
         std::fs::write(folder.join(&file), text).with_context(|| format!("cannot write supabase/migrations/{file}"))?;
         say(&format!("Fetched supabase/migrations/{file}"));
     }
