@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
+use tokio_postgres::types::{ToSql, Type};
 
 use super::MigrateError;
 use super::files::SqlFile;
@@ -154,7 +155,14 @@ impl Ledger {
                               on conflict (version) do update
                                 set statements = excluded.statements, name = excluded.name, checksum = excluded.checksum,
                                     applied_at = coalesce(m.applied_at, excluded.applied_at)";
-                client.execute(insert, &[&key, &statements, &file.name, &checksum]).await?;
+                // In one round trip.
+                let values: [(&(dyn ToSql + Sync), Type); 4] = [
+                    (&key, Type::TEXT),
+                    (&statements, Type::TEXT_ARRAY),
+                    (&file.name, Type::TEXT),
+                    (&checksum, Type::TEXT),
+                ];
+                client.execute_typed(insert, &values).await?;
             }
             Self::ProjectSeeds => {
                 let insert = "insert into supabase_migrations.seed_files (path, hash) values ($1, $2)

@@ -29,12 +29,23 @@ pub struct Attempt {
     limit: Option<Duration>,
     /// Whether something of it was committed.
     is_kept: bool,
+    /// Whether its statements are sent together, so that the limit cannot change between them.
+    is_swift: bool,
 }
 
 impl Attempt {
     /// One that is repeated if it has to wait for too long.
     pub fn repeatable(now: Instant) -> Self {
-        Self { began: now, limit: Some(WAIT), is_kept: false }
+        Self { began: now, limit: Some(WAIT), is_kept: false, is_swift: false }
+    }
+
+    /// A first one: mostly nobody holds a lock. Its statements are sent together and wait only for a short time.
+    pub fn swift(now: Instant) -> Self {
+        Self { limit: Some(SHORT_WAIT), is_swift: true, ..Self::repeatable(now) }
+    }
+
+    pub fn is_swift(&self) -> bool {
+        self.is_swift
     }
 
     /// One that waits for as long as it takes.
@@ -47,12 +58,16 @@ impl Attempt {
         if self.is_kept {
             return None;
         }
-        self.limit = Some(limit_at(now.saturating_duration_since(self.began)));
+        let age = now.saturating_duration_since(self.began);
+        self.limit = Some(if self.is_swift { SHORT_WAIT } else { limit_at(age) });
         self.limit
     }
 
     /// The limit that has to be set before the next statement, unless it is in force.
     pub fn change(&mut self, now: Instant) -> Option<Duration> {
+        if self.is_swift {
+            return None;
+        }
         let due = limit_at(now.saturating_duration_since(self.began));
         if self.limit.is_none_or(|limit| limit == due) {
             return None;
@@ -120,6 +135,8 @@ mod tests {
         assert_eq!(attempt.begin_file(later), Some(SHORT_WAIT));
         // A request that a young transaction blocks has not checked yet when the last statement gives up.
         assert!(YOUNG + WAIT < Duration::from_secs(1));
+        let mut swift = Attempt::swift(began);
+        assert_eq!((swift.begin_file(began), swift.change(began), swift.change(later)), (Some(SHORT_WAIT), None, None));
         attempt.leave();
         assert_eq!(attempt.change(later), None, "the file has its own");
         attempt.keep();

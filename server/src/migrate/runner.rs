@@ -45,6 +45,15 @@ pub enum Unit {
     Set,
 }
 
+/// Whether a commit waits until it is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flush {
+    Now,
+    /// With a later commit at the latest. If the machine fails before, the file and its record are lost together, and the next run
+    /// applies it again.
+    Later,
+}
+
 /// What the runner is about to do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -128,16 +137,18 @@ impl<'a> Plan<'a> {
         if self.set.unit == Unit::Set {
             if !self.is_empty() {
                 let files: Vec<&SqlFile> = self.steps.iter().map(|(_, file)| *file).collect();
-                self.repeated(session, &files).await?;
+                self.repeated(session, &files, Flush::Now).await?;
                 applied.files = files.iter().map(|file| file.file.clone()).collect();
             }
             return Ok(applied);
         }
-        for &(step, file) in &self.steps {
+        let last = self.steps.iter().rposition(|(step, _)| *step == Step::Run);
+        for (place, &(step, file)) in self.steps.iter().enumerate() {
             watch(step, file);
             match step {
                 Step::Run => {
-                    self.repeated(session, &[file]).await.map_err(|error| error.after(&applied.files))?;
+                    let flush = if Some(place) == last { Flush::Now } else { Flush::Later };
+                    self.repeated(session, &[file], flush).await.map_err(|error| error.after(&applied.files))?;
                     applied.files.push(file.file.clone());
                 }
                 Step::Record => self.set.ledger.record(session, file).await?,
@@ -149,11 +160,12 @@ impl<'a> Plan<'a> {
 
     /// Runs files and records them in one transaction. Begins again while other sessions hold locks that they need (see
     /// [`super::locks`]), unless something of them was committed.
-    async fn repeated(&self, session: &Session, files: &[&SqlFile]) -> Result<(), MigrateError> {
+    async fn repeated(&self, session: &Session, files: &[&SqlFile], flush: Flush) -> Result<(), MigrateError> {
         let mut patience = Patience::new(Instant::now());
         loop {
-            let mut attempt = Attempt::repeatable(Instant::now());
-            match self.transaction(session, files, &mut attempt).await {
+            let now = Instant::now();
+            let mut attempt = if patience.attempts == 0 { Attempt::swift(now) } else { Attempt::repeatable(now) };
+            match self.transaction(session, files, flush, &mut attempt).await {
                 Err(error) if error.is_blocked() && !attempt.is_kept() => {
                     let Some(pause) = patience.pause(Instant::now()) else {
                         return Err(error.tried(patience.attempts, patience.elapsed()));
@@ -177,10 +189,17 @@ impl<'a> Plan<'a> {
         &self,
         session: &Session,
         files: &[&SqlFile],
+        flush: Flush,
         attempt: &mut Attempt,
     ) -> Result<(), MigrateError> {
         session.reset().await?;
-        session.client.batch_execute("begin").await?;
+        session
+            .client
+            .batch_execute(match flush {
+                Flush::Now => "begin",
+                Flush::Later => "begin; set local synchronous_commit = off",
+            })
+            .await?;
         if let Err(mut error) = self.fill(session, files, attempt).await {
             session.reset().await?;
             error.of_partly_kept_file(attempt.is_kept());

@@ -1,5 +1,6 @@
 //! The connection on which a migration runs: exclusive, and reset before each file.
 
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::SinkExt;
@@ -12,7 +13,7 @@ use super::error::{describe, in_file, unopened};
 use super::files::SqlFile;
 use super::foreign;
 use super::locks::Attempt;
-use super::statements::{Role, split};
+use super::statements::{Role, Statement, split};
 use crate::db;
 
 /// Key of the advisory lock that lets one instance at a time change a database ("ferro" in ASCII).
@@ -20,6 +21,9 @@ const LOCK: i64 = 0x66_65_72_72_6f;
 
 /// How long to wait before asking for the lock again.
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many statements are sent before the first one is answered.
+const AHEAD: usize = 32;
 
 /// The `search_path` of a project's migrations.
 const PROJECT: &str = "\"$user\", public, extensions";
@@ -122,19 +126,27 @@ impl Session {
 
     /// Resets the session for a file, outside of a transaction.
     pub async fn reset(&self) -> Result<(), MigrateError> {
-        self.client.batch_execute("rollback").await?;
-        self.clean().await
+        self.in_order([String::from("rollback"), self.cleaning()].iter().map(String::as_str))
+            .await
+            .map_err(|(_, e)| e)?;
+        self.keep_out().await
     }
 
     /// Resets roles and settings of an earlier file, and puts extensions on the search path.
     pub async fn clean(&self) -> Result<(), MigrateError> {
+        self.client.batch_execute(&self.cleaning()).await?;
+        self.keep_out().await
+    }
+
+    fn cleaning(&self) -> String {
         let path = if self.is_platforms { PLATFORM } else { PROJECT };
-        self.client
-            .batch_execute(&format!(
-                "reset session authorization; reset role; reset all; set search_path = {path}; \
-                 set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning"
-            ))
-            .await?;
+        format!(
+            "reset session authorization; reset role; reset all; set search_path = {path}; \
+             set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning"
+        )
+    }
+
+    async fn keep_out(&self) -> Result<(), MigrateError> {
         if self.is_platforms {
             self.keep_out_projects().await?;
         }
@@ -155,7 +167,23 @@ impl Session {
 
     /// Runs the statements of a file in the transaction of this attempt, which notes when something of the file is committed.
     pub(super) async fn statements(&self, file: &SqlFile, attempt: &mut Attempt) -> Result<(), MigrateError> {
-        for statement in &split(&file.text) {
+        let statements = split(&file.text);
+        let mut next = 0;
+        while let Some(statement) = statements.get(next) {
+            if attempt.is_swift() {
+                let ahead = statements[next..].iter().take(AHEAD);
+                let together: Vec<&Statement<'_>> = ahead.take_while(|one| self.is_sent_ahead(one)).collect();
+                if together.len() > 1 {
+                    next += together.len();
+                    let sent: Vec<_> = together.iter().map(|one| self.emulated(one.text)).collect();
+                    let texts = together.iter().zip(&sent).map(|(one, instead)| instead.as_deref().unwrap_or(one.text));
+                    self.in_order(texts)
+                        .await
+                        .map_err(|(place, error)| in_file(&file.file, &file.text, together[place], &error))?;
+                    continue;
+                }
+            }
+            next += 1;
             let role = statement.role();
             let located = |e: tokio_postgres::Error| in_file(&file.file, &file.text, statement, &e);
             match role {
@@ -187,6 +215,41 @@ impl Session {
         Ok(())
     }
 
+    /// Sends all at once and waits for the answers, instead of waiting for each before the next is sent. After a failure, whose place
+    /// is returned, the server refuses the rest of the transaction.
+    async fn in_order<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Result<(), (usize, tokio_postgres::Error)> {
+        let mut answers = Vec::new();
+        for text in texts {
+            let mut answer = Box::pin(self.client.batch_execute(text));
+            // The first poll sends it.
+            let early = futures_util::poll!(&mut answer);
+            answers.push((answer, early));
+        }
+        for (place, (answer, early)) in answers.into_iter().enumerate() {
+            let outcome = match early {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => answer.await,
+            };
+            outcome.map_err(|error| (place, error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing has to be known before the next statement is sent.
+    fn is_sent_ahead(&self, statement: &Statement<'_>) -> bool {
+        let text = statement.text;
+        let is_asked_about = || {
+            CreateExtension::of(text).is_some()
+                || DropExtension::of(text).is_some()
+                || commented_extension(text).is_some()
+        };
+        statement.is_sent_ahead() && (self.is_platforms || !is_asked_about())
+    }
+
+    fn emulated(&self, statement: &str) -> Option<String> {
+        if self.is_platforms || !self.emulates { None } else { emulated(statement) }
+    }
+
     /// What runs in a project's statement's place, if anything.
     async fn instead_of(&self, statement: &str) -> Result<Option<String>, tokio_postgres::Error> {
         if self.is_platforms {
@@ -215,7 +278,7 @@ impl Session {
         {
             return Ok(Some("select 1".to_owned()));
         }
-        Ok(emulated(statement).filter(|_| self.emulates))
+        Ok(self.emulated(statement))
     }
 
     async fn records_extensions(&self) -> Result<bool, tokio_postgres::Error> {

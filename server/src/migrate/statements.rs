@@ -60,6 +60,21 @@ impl<'a> Statement<'a> {
         }
     }
 
+    /// Whether the next statement may be sent before this one is answered: neither of them takes data, and none that comes after a
+    /// failure ends or revives the transaction.
+    pub fn is_sent_ahead(&self) -> bool {
+        const FIRST: [&str; 23] = [
+            "alter", "analyze", "comment", "create", "delete", "do", "drop", "grant", "insert", "lock", "merge",
+            "notify", "refresh", "reindex", "reset", "revoke", "security", "select", "set", "truncate", "update",
+            "values", "with",
+        ];
+        let begins = leading_words(self.text, 1);
+        self.data.is_none()
+            && self.role() == Role::Plain
+            && !self.sets("lock_timeout")
+            && begins.first().is_some_and(|word| FIRST.contains(&word.as_str()))
+    }
+
     /// Whether it sets this setting for the session or the transaction.
     pub fn sets(&self, setting: &str) -> bool {
         let words = leading_words(self.text, 3);
@@ -347,6 +362,28 @@ mod tests {
         ] {
             let statements = split(sql);
             assert_eq!(statements.iter().map(Statement::role).collect::<Vec<_>>(), [expected], "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements_that_end_or_revive_a_transaction_are_waited_for() {
+        for sql in ["create table t ()", "/* x */ INSERT into t values (1)", "do $$ begin end $$", "set local role a"] {
+            assert!(split(sql)[0].is_sent_ahead(), "{sql}");
+        }
+        for sql in [
+            "commit",
+            "savepoint a",
+            "rollback to a",
+            "release a",
+            "prepare transaction 'a'",
+            "vacuum",
+            "create index concurrently on t (a)",
+            "copy t from stdin;\n1\n\\.\n",
+            "copy t to stdout",
+            "set lock_timeout = 5",
+            "(select 1)",
+        ] {
+            assert!(!split(sql)[0].is_sent_ahead(), "{sql}");
         }
     }
 
