@@ -447,6 +447,13 @@ async fn logs_name_the_request(project: &Project) {
     }
 }
 
+/// What the runtime tells of itself.
+async fn metrics(project: &Project) -> Value {
+    let (code, body) = project.get("/functions/v1/_internal/metric", "").await;
+    assert_eq!(code, 200, "{body}");
+    serde_json::from_str(&body).expect("JSON")
+}
+
 #[actix_web::test]
 async fn edge_functions_run_on_deno_in_separate_processes() {
     let hello = |word: &str| {
@@ -508,6 +515,17 @@ async fn edge_functions_run_on_deno_in_separate_processes() {
         (200, r#"{"message":"ok"}"#.to_owned()),
         "as Supabase's runtime answers"
     );
+    // The call, the question above and this one, which is not answered yet.
+    let figures = metrics(&project).await;
+    let counted = |figures: &Value| {
+        ["activeUserWorkers", "retiredUserWorkers", "receivedRequests", "handledRequests"]
+            .map(|what| figures[format!("{what}Count")].as_u64().expect("a count"))
+    };
+    assert_eq!(counted(&figures), [1, 0, 3, 2]);
+    assert_eq!(
+        (&figures["eventWorkerHeapStats"], &figures["mainWorkerHeapStats"]["usedHeapSize"]),
+        (&Value::Null, &0.into())
+    );
     // A token is required unless configured otherwise; the relay's own errors are marked.
     let (code, is_relay, body) = invoke(&project, "hello", "", None).await;
     assert_eq!(
@@ -536,6 +554,12 @@ async fn edge_functions_run_on_deno_in_separate_processes() {
         assert_eq!((code, is_relay), (546, true), "{path}: {body}");
     }
     assert_eq!(invoke(&project, "hello", &key, None).await.0, 200);
+    // `hello` and `open` have a process each, and two of `hello` were over a limit. Those that did not begin do not count.
+    let begun = std::time::Instant::now();
+    while counted(&metrics(&project).await)[..2] != [2, 2] {
+        assert!(begun.elapsed().as_secs() < 30, "{}", metrics(&project).await);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
     // A changed file is used within a second.
     project.write("supabase/functions/hello/index.ts", &hello("bye"));
     let begun = std::time::Instant::now();

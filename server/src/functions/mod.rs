@@ -87,13 +87,26 @@ impl Functions {
 pub fn configure(service: &mut ServiceConfig) {
     service
         .service(web::resource("/_internal/health").route(web::get().to(health)))
+        .service(web::resource("/_internal/metric").route(web::get().to(metric)))
         .service(web::resource("/{name}").route(web::route().to(invoke)))
         .service(web::resource("/{name}/{rest:.*}").route(web::route().to(invoke)));
 }
 
 /// What scripts wait for until functions are served. No edge function has such a name.
-async fn health() -> HttpResponse {
+async fn health(functions: web::Data<Functions>) -> HttpResponse {
+    let _received = functions.edge.as_ref().map(Edge::receive);
     let mut response = HttpResponse::Ok().json(serde_json::json!({ "message": "ok" }));
+    cors::allow(response.headers_mut());
+    response
+}
+
+/// Figures about requests and processes.
+async fn metric(functions: web::Data<Functions>) -> HttpResponse {
+    let _received = functions.edge.as_ref().map(Edge::receive);
+    let mut response = match functions.edge.as_ref().and_then(Edge::metrics) {
+        Some(figures) => HttpResponse::Ok().json(figures),
+        None => FunctionError::NotFound.error_response(),
+    };
     cors::allow(response.headers_mut());
     response
 }
@@ -101,9 +114,10 @@ async fn health() -> HttpResponse {
 /// Any method except OPTIONS calls the function. Segments after the name are passed on (`request.path`).
 async fn invoke(functions: web::Data<Functions>, request: HttpRequest, body: web::Payload) -> HttpResponse {
     let name = percent_encoding::percent_decode_str(request.match_info().query("name")).decode_utf8_lossy();
+    let received = functions.edge.as_ref().map(Edge::receive);
     match functions.edge_for(&name).await {
         // Edge functions answer preflight requests themselves.
-        Ok(Some(edge)) => return edge::call(edge, &functions.tokens, &name, &request, body).await,
+        Ok(Some(edge)) => return edge::call(edge, &functions.tokens, &name, &request, body, received).await,
         Ok(None) => {}
         Err(error) => {
             let mut response = FunctionError::from(error).error_response();

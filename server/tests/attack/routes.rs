@@ -55,6 +55,7 @@ pub const CASES: &[Case] = &[
     case("sms POST /sms/v1/twilio", "POST", "/sms/v1/twilio", "From=%2B12075550142&Body=STOP", Refused),
     // Functions and REST; `tables` covers their content.
     case("functions GET /_internal/health", "GET", "/functions/v1/_internal/health", "", Harmless),
+    case("functions GET /_internal/metric", "GET", "/functions/v1/_internal/metric", "", Refused),
     case("functions ANY /{name}", "POST", "/functions/v1/get-categories", "{\"nonprofit_id\":\"np-001\"}", Harmless),
     case("functions ANY /{name}", "POST", "/functions/v1/pg_sleep", "{}", Refused),
     case("functions ANY /{name}/{rest:.*}", "GET", "/functions/v1/..%2f..%2fauth%2fv1%2fadmin%2fusers", "", Refused),

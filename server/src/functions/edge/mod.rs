@@ -5,6 +5,7 @@
 //! requests. For each request `relay` checks the token, gets a worker of the function and streams body and answer.
 
 mod error;
+mod metrics;
 mod relay;
 mod stand_ins;
 mod watch;
@@ -19,11 +20,13 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
+pub use metrics::Received;
 pub use relay::call;
 
 use crate::config::{Reader, Secret};
 use crate::jwt::Issuers;
 use crate::project::{FunctionConfig, Project, ProjectError, Served, find_deno};
+use metrics::Metrics;
 use worker::{StartError, Worker};
 
 /// How edge functions are run.
@@ -47,8 +50,8 @@ pub struct EdgeConfig {
     pub cache: PathBuf,
     /// `DENO_DIR`: Deno's download cache, inside `cache` unless several servers share it.
     pub deno_dir: PathBuf,
-    /// Whether files are watched for changes.
-    pub is_watched: bool,
+    /// Whether files are watched for changes, and figures are shown.
+    pub in_development: bool,
     /// Local ports that functions may not connect to.
     pub closed_ports: Vec<u16>,
     pub limits: Limits,
@@ -119,7 +122,12 @@ impl Limits {
 
 impl EdgeConfig {
     /// `FERROBASE_FUNCTIONS` names a project's folder. Without it, there are no edge functions.
-    pub fn read(reader: &mut Reader<'_>, data_dir: &Path, closed_ports: Vec<u16>, is_watched: bool) -> Option<Self> {
+    pub fn read(
+        reader: &mut Reader<'_>,
+        data_dir: &Path,
+        closed_ports: Vec<u16>,
+        in_development: bool,
+    ) -> Option<Self> {
         let root = PathBuf::from(reader.text(&["FERROBASE_FUNCTIONS"])?);
         let project = match load(&root) {
             Ok(project) => project,
@@ -171,7 +179,7 @@ impl EdgeConfig {
             data_dir: data_dir.to_owned(),
             deno_dir: cache.join("deno"),
             cache,
-            is_watched,
+            in_development,
             closed_ports,
             limits,
         })
@@ -209,6 +217,7 @@ struct Inner {
     generation: AtomicU64,
     /// Whether a registry could not be reached, so that functions start with [`stand_ins`].
     lacks_registries: AtomicBool,
+    metrics: Arc<Metrics>,
 }
 
 /// The functions by name, and their environment.
@@ -256,7 +265,7 @@ impl Edge {
             .connect_timeout(Duration::from_secs(5))
             .build()?;
         let catalog = RwLock::new(Arc::new(Catalog::new(config.declared.clone(), None)));
-        let is_watched = config.is_watched;
+        let in_development = config.in_development;
         let inner = Arc::new(Inner {
             config,
             platform,
@@ -264,8 +273,9 @@ impl Edge {
             http,
             generation: AtomicU64::new(0),
             lacks_registries: AtomicBool::new(false),
+            metrics: Arc::default(),
         });
-        if is_watched {
+        if in_development {
             watch::spawn(Arc::downgrade(&inner));
         }
         watch::end_idle(Arc::downgrade(&inner));
@@ -275,6 +285,16 @@ impl Edge {
     /// Gives each function a new process at its next request.
     pub fn renew(&self) {
         self.inner.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Counts a request for as long as the returned value lives.
+    pub fn receive(&self) -> Received {
+        self.inner.metrics.receive()
+    }
+
+    /// What `/_internal/metric` answers. Only in development: it would tell strangers how busy a server is.
+    pub fn metrics(&self) -> Option<serde_json::Value> {
+        self.inner.config.in_development.then(|| self.inner.metrics.to_json())
     }
 
     /// Whether a function of this name exists.
@@ -376,7 +396,8 @@ impl Inner {
         let catalog = Arc::clone(&self.catalog.read());
         let environment = &catalog.environment;
         if !self.lacks_registries.load(Ordering::Acquire) {
-            match Worker::start(config, platform, environment, &function.config, generation, None).await {
+            let process = self.metrics.process();
+            match Worker::start(config, platform, environment, &function.config, generation, None, process).await {
                 Err(StartError::Unreachable) => {}
                 outcome => return outcome.map_err(StartError::relayed),
             }
@@ -402,7 +423,56 @@ impl Inner {
                 "modules of edge functions cannot be fetched: packages are taken from npm, parts of the standard library from the server"
             );
         }
-        let outcome = Worker::start(config, platform, environment, &function.config, generation, Some(&map)).await;
+        let process = self.metrics.process();
+        let started = Worker::start(config, platform, environment, &function.config, generation, Some(&map), process);
+        let outcome = started.await;
         outcome.map_err(StartError::relayed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn figures_are_shown_in_development_only() {
+        let edge = |in_development| {
+            let limits = Limits {
+                memory_mb: 1,
+                cpu: Duration::ZERO,
+                wall_clock: Duration::ZERO,
+                response: Duration::ZERO,
+                boot: Duration::ZERO,
+                idle: Duration::ZERO,
+            };
+            let folder = PathBuf::from("/none");
+            let config = EdgeConfig {
+                declared: Declared::default(),
+                env_file: None,
+                are_open: false,
+                folder: folder.clone(),
+                root: folder.clone(),
+                deno: None,
+                data_dir: folder.clone(),
+                cache: folder.clone(),
+                deno_dir: folder,
+                in_development,
+                closed_ports: vec![],
+                limits,
+            };
+            let platform = PlatformValues {
+                api_url: String::new(),
+                anon_key: String::new(),
+                service_role_key: Secret::new(""),
+                publishable_key: None,
+                secret_key: None,
+                database_url: None,
+                jwks: String::new(),
+                issuers: None,
+            };
+            Edge::new(config, platform).expect("edge functions")
+        };
+        assert!(edge(true).metrics().is_some_and(|figures| figures["receivedRequestsCount"] == 0));
+        assert_eq!(edge(false).metrics(), None);
     }
 }

@@ -12,9 +12,9 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::{Stream, StreamExt};
 use tokio::io::AsyncWriteExt;
 
-use super::Edge;
 use super::error::RelayError;
 use super::worker::{Ended, OpenRequest};
+use super::{Edge, Received};
 use crate::http::cors;
 use crate::http::takeover::{self, Taken};
 use crate::jwt::bearer::{Bearer, BearerError};
@@ -43,9 +43,16 @@ const OURS: [HeaderName; 6] = [
 /// How often a function's processor time is checked.
 const CPU_EVERY: Duration = Duration::from_millis(100);
 
-/// Answers a call of the function `slug`, or returns the relay's error.
-pub async fn call(edge: &Edge, tokens: &Bearer, slug: &str, request: &HttpRequest, body: web::Payload) -> HttpResponse {
-    match forward(edge, tokens, slug, request, body).await {
+/// Answers a call of the function `slug`, or returns the relay's error. `received` counts until the answer has ended.
+pub async fn call(
+    edge: &Edge,
+    tokens: &Bearer,
+    slug: &str,
+    request: &HttpRequest,
+    body: web::Payload,
+    received: Option<Received>,
+) -> HttpResponse {
+    match forward(edge, tokens, slug, request, body, received).await {
         Ok(response) => response,
         Err(error) => {
             let mut response = error.respond();
@@ -61,6 +68,7 @@ async fn forward(
     slug: &str,
     request: &HttpRequest,
     body: web::Payload,
+    received: Option<Received>,
 ) -> Result<HttpResponse, RelayError> {
     let inner = &edge.inner;
     let function = inner.function(slug).ok_or(RelayError::NotFound)?;
@@ -71,7 +79,7 @@ async fn forward(
             Err(BearerError::Invalid | BearerError::Expired) => return Err(RelayError::InvalidToken),
         }
     }
-    let visit = inner.worker(&function).await?.enter();
+    let visit = inner.worker(&function).await?.enter(received);
     let worker = &visit.worker;
     // The function's own path begins with its name.
     let path = request.uri().path_and_query().map_or("/", |target| target.as_str());

@@ -14,6 +14,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::watch;
 
 use super::error::RelayError;
+use super::metrics::{Process, Received};
 use super::{EdgeConfig, PlatformValues, stand_ins};
 use crate::project::{FunctionConfig, InspectMode};
 
@@ -42,6 +43,7 @@ pub struct Worker {
     /// When the last request ended, in milliseconds since the start.
     last_used: AtomicU64,
     ended: watch::Receiver<Option<Ended>>,
+    process: Arc<Process>,
     is_retired: AtomicBool,
     /// Set when we kill the process, because the system reports its end later.
     is_killed: AtomicBool,
@@ -83,7 +85,9 @@ impl Worker {
         function: &FunctionConfig,
         generation: u64,
         stand_ins: Option<&Path>,
+        process: Process,
     ) -> Result<Self, StartError> {
+        let process = Arc::new(process);
         let Some(deno) = &config.deno else { return Err(StartError::Relayed(RelayError::NoDeno)) };
         let slug = function.slug.as_str();
         let failed = |error: &dyn std::fmt::Display| {
@@ -192,9 +196,10 @@ impl Worker {
             lacks_module
         });
         let (tell_end, mut ended) = watch::channel(None);
-        let name = slug.to_owned();
+        let (name, ending) = (slug.to_owned(), Arc::clone(&process));
         tokio::spawn(async move {
             let status = child.wait().await;
+            ending.ends();
             let how = match status.as_ref().ok().map(how_it_ended) {
                 Some(Some(limit)) => limit,
                 _ => Ended::Exited,
@@ -222,6 +227,7 @@ impl Worker {
         match found {
             Some(port) => {
                 guard.pid = 0;
+                process.listens();
                 Ok(Self {
                     port,
                     secret,
@@ -232,6 +238,7 @@ impl Worker {
                     pending,
                     last_used: AtomicU64::new(0),
                     ended,
+                    process,
                     is_retired: AtomicBool::new(false),
                     is_killed: AtomicBool::new(false),
                     stdin: Mutex::new(stdin),
@@ -268,9 +275,9 @@ impl Worker {
     }
 
     /// Counts a request for as long as the returned value lives.
-    pub fn enter(self: &Arc<Self>) -> OpenRequest {
+    pub fn enter(self: &Arc<Self>, received: Option<Received>) -> OpenRequest {
         self.open.fetch_add(1, Ordering::AcqRel);
-        OpenRequest { worker: Arc::clone(self) }
+        OpenRequest { worker: Arc::clone(self), _received: received }
     }
 
     pub fn open(&self) -> i64 {
@@ -296,6 +303,7 @@ impl Worker {
     /// Kills the process at once. It gets no more requests.
     pub fn kill(&self) {
         self.is_killed.store(true, Ordering::Release);
+        self.process.retires();
         signal(self.pid, Signal::KILL);
     }
 
@@ -304,6 +312,7 @@ impl Worker {
         if self.is_retired.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.process.retires();
         let worker = Arc::clone(self);
         tokio::spawn(async move {
             let stdin = worker.stdin.lock().take();
@@ -349,6 +358,7 @@ impl Drop for Guard {
 /// A request in progress.
 pub struct OpenRequest {
     pub worker: Arc<Worker>,
+    _received: Option<Received>,
 }
 
 impl Drop for OpenRequest {
