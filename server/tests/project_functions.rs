@@ -12,7 +12,7 @@ use crate::project::Project;
 use crate::support::outside;
 use crate::support::ports::free_port;
 
-const FUNCTIONS: [(&str, &str); 17] = [
+const FUNCTIONS: [(&str, &str); 18] = [
     // Like most public projects: `serve` of the standard library, a package through esm.sh, and the function's own
     // CORS.
     (
@@ -111,6 +111,14 @@ const FUNCTIONS: [(&str, &str); 17] = [
          fetch(new Request(`http://supabase_kong_kinds:8000${path}`, { headers })),\n\
          ].map(async (answer) => (await answer).status))));\n",
     ),
+    // Threads cannot be started. Libraries ask for the type of `Worker`.
+    (
+        "supabase/functions/threads/index.ts",
+        "import { Worker as Thread } from 'node:worker_threads';\nconst source = 'data:text/javascript,';\n\
+         const tried = (make: () => unknown) => { try { make(); return 'made'; } catch (error) { return `${error}`; } };\n\
+         Deno.serve(() => Response.json([typeof Worker, tried(() => new Worker(source, { type: 'module' })),\n\
+         tried(() => new Thread(new URL(source))), tried(() => new Thread('1', { eval: true }))]));\n",
+    ),
     // A missing model fails when it is used, not when the function starts.
     (
         "supabase/functions/model/index.ts",
@@ -175,6 +183,9 @@ async fn many_kinds_of_functions_work() {
     assert_eq!(call.text("later").await.0, 202);
     let (code, told) = call.text("model").await;
     assert!(code == 501 && told.contains("Supabase.ai is not served here"), "{code} {told}");
+    let refused = "Error: Not implemented: Worker.prototype.constructor";
+    let threads = json!(["undefined", "ReferenceError: Worker is not defined", refused, refused]).to_string();
+    assert_eq!(call.text("threads").await, (200, threads));
 
     let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\n\
                 inside\r\n--b--\r\n";

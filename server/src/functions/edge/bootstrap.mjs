@@ -2,6 +2,7 @@
 // Messages to the server are lines on stdout that begin with this process's token. All other output is the function's own.
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import { Worker as Thread } from "node:worker_threads";
 
 const take = (name) => {
   const value = Deno.env.get(name);
@@ -111,7 +112,9 @@ for (const name of ["set", "delete"]) {
   };
   Object.defineProperty(Deno.env, name, { value, configurable: true });
 }
-globalThis.Worker = class { constructor() { throw new Deno.errors.NotSupported("Web Workers are not supported in edge functions"); } };
+// No threads, which would have a heap of their own beside the function's limit. As there, libraries find `Worker` missing.
+delete globalThis.Worker;
+Object.setPrototypeOf(Thread, class { constructor() { throw new Error("Not implemented: Worker.prototype.constructor"); } });
 
 // --- requests
 const SECRET = "x-ferrobase-worker";
