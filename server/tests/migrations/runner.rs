@@ -115,6 +115,32 @@ async fn files_that_cannot_run_in_our_transaction_still_run() {
     db.stop().await;
 }
 
+/// The disk is waited for once, after the last file; a failing file ends with the statement that failed, whatever follows it.
+#[tokio::test]
+async fn files_are_loaded_without_waiting_for_each_commit_and_answer() {
+    let db = Fixture::new().await;
+    // The cluster of the tests never waits.
+    db.one(
+        "do $$ begin execute format('alter database %I set synchronous_commit = local', current_database()); end $$",
+    )
+    .await;
+    let note = "insert into t select current_setting('synchronous_commit');";
+    db.write("1_t.sql", &format!("create table t (s text); {note}"));
+    db.write("2_t.sql", note);
+    let source = db.write("3_t.sql", note);
+    migrate::dir(&db.url, &source).await.expect("migrate");
+    assert_eq!(db.one("select string_agg(s, ' ' order by ctid) from t").await, "off off local");
+    let rows: String = (0..100).map(|n| format!("insert into t values ('{n}');\n")).collect();
+    db.write("4_t.sql", &format!("{rows}savepoint a;\nselect 1 / 0;\nselect 2;\nrollback to a;\ncommit;\n"));
+    let error = migrate::dir(&db.url, &source).await.expect_err("a failure").to_string();
+    assert!(
+        error.starts_with("4_t.sql:102: division by zero") && error.contains("nothing of the file was kept"),
+        "{error}"
+    );
+    assert_eq!(db.one("select count(*) from t").await, "3");
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn two_concurrent_instances_apply_each_file_once() {
     let db = Fixture::in_a_new_cluster().await;

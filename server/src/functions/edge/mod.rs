@@ -436,6 +436,7 @@ mod tests {
 
     #[tokio::test]
     async fn figures_are_shown_in_development_only() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let edge = |in_development| {
             let limits = Limits {
                 memory_mb: 1,
