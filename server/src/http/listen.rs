@@ -35,6 +35,10 @@ pub enum Listener {
     Tls(TcpListener, std::sync::Arc<rustls::ServerConfig>),
 }
 
+/// A worker's threads for blocking work, by default 512 divided by the workers. A disk that stalls keeps up to 128 of them
+/// (`storage::backend::folder`), and all may be this worker's.
+const BLOCKING_THREADS: usize = 256;
+
 /// A server that runs one `app` per worker. Signals are left to the caller; on a stop, idle connections are closed and
 /// requests in flight get `shutdown_seconds`. If a client hangs up, its request is dropped at once and its resources
 /// are freed.
@@ -50,7 +54,10 @@ where
     S::Service: 'static,
     B: MessageBody + 'static,
 {
-    let mut builder: ServerBuilder = Server::build().shutdown_timeout(shutdown_seconds).disable_signals();
+    let mut builder: ServerBuilder = Server::build()
+        .shutdown_timeout(shutdown_seconds)
+        .worker_max_blocking_threads(BLOCKING_THREADS)
+        .disable_signals();
     let stopping = builder.graceful_shutdown_signal();
     for listener in listeners {
         let app = app.clone();

@@ -7,7 +7,6 @@
 //! begun waits for its client to catch up, and is aborted if that takes too long.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -17,11 +16,12 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::rest::Spill;
+use crate::http::answer_file::AnswerFile;
 use crate::http::budget::Budget;
 
 /// The memory for one answer, and for all together, in bytes.
@@ -30,6 +30,8 @@ const IN_MEMORY: (u64, u64) = (4 << 20, 32 << 20);
 const SEGMENT: u64 = 16 << 20;
 /// A new answer needs this much free in the files' budget, in bytes (or all of a smaller one).
 const ROOM: u64 = 16 << 20;
+/// Threads that write to files at once.
+const WRITES: usize = 32;
 /// How often a full disk is checked again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long an answer waits for room before its first byte, and in all once it has begun.
@@ -46,6 +48,8 @@ struct Shared {
     folder: PathBuf,
     memory: Budget,
     disk: Budget,
+    /// For each thread that writes to a file. A disk that stalls keeps them, also those of answers that nobody waits for any more.
+    writes: Arc<Semaphore>,
     /// Free bytes on the disk of the files, if known.
     left: fn(&Path) -> Option<u64>,
     /// [`ROOM_WAIT`]
@@ -64,6 +68,7 @@ impl Spools {
             folder: settings.folder.clone(),
             memory: Budget::of(IN_MEMORY.1),
             disk: Budget::of(settings.most),
+            writes: Arc::new(Semaphore::new(WRITES)),
             left,
             waits,
             freed: Notify::new(),
@@ -169,7 +174,7 @@ enum Piece {
 /// A temporary file without a name; its share of the budget goes with it.
 #[derive(Debug)]
 struct Segment {
-    file: File,
+    file: AnswerFile,
     written: AtomicU64,
     shared: Arc<Shared>,
 }
@@ -199,15 +204,22 @@ impl Sink {
         let length = piece.len() as u64;
         let shared = self.pipe.shared.clone();
         let since = Instant::now();
+        let deadline = since + self.remaining_wait;
         let outcome = loop {
             let freed = shared.freed.notified();
             if self.push_in_memory(&piece) {
                 break Ok(());
             }
-            if shared.disk.take(length) && self.append(piece.clone()).await? {
-                break Ok(());
+            if shared.disk.free() >= length {
+                let Ok(turn) = timeout_at(deadline, Arc::clone(&shared.writes).acquire_owned()).await else {
+                    break Err(NoRoom.into());
+                };
+                let turn = turn.map_err(io::Error::other)?;
+                if shared.disk.take(length) && self.append(piece.clone(), turn).await? {
+                    break Ok(());
+                }
             }
-            if timeout_at(since + self.remaining_wait, freed).await.is_err() {
+            if timeout_at(deadline, freed).await.is_err() {
                 break Err(NoRoom.into());
             }
         };
@@ -233,11 +245,15 @@ impl Sink {
     }
 
     /// Writes a piece, whose budget is already taken, to a file; false if the disk is full.
-    async fn append(&mut self, piece: Bytes) -> Result<bool, SpoolError> {
+    async fn append(&mut self, piece: Bytes, turn: OwnedSemaphorePermit) -> Result<bool, SpoolError> {
         let length = piece.len();
         let shared = self.pipe.shared.clone();
         let segment = self.segment.take().filter(|segment| segment.written.load(Ordering::Relaxed) < SEGMENT);
-        let written = spawn_blocking(move || write(&shared, segment, &piece)).await.map_err(io::Error::other)?;
+        let written = spawn_blocking(move || {
+            let _turn = turn;
+            write(&shared, segment, &piece)
+        });
+        let written = written.await.map_err(io::Error::other)?;
         let (segment, at) = match written {
             Ok(written) => written,
             Err(error) if [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind()) => {
@@ -275,7 +291,7 @@ fn write(shared: &Arc<Shared>, segment: Option<Arc<Segment>>, piece: &[u8]) -> i
         let segment = match segment {
             Some(segment) => segment,
             None => {
-                let file = tempfile::tempfile_in(&shared.folder)?;
+                let file = tempfile::tempfile_in(&shared.folder)?.into();
                 Arc::new(Segment { file, written: AtomicU64::new(0), shared: shared.clone() })
             }
         };

@@ -437,7 +437,10 @@ impl From<tokio_postgres::Error> for StorageError {
 impl From<std::io::Error> for StorageError {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Unavailable(error.to_string()),
+            // The disk is full, or stalls.
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::TimedOut => {
+                Self::Unavailable(error.to_string())
+            }
             _ => Self::File(error),
         }
     }

@@ -3,6 +3,8 @@
 //! A file is written under a temporary name, synced and renamed, and its folder is synced, so that after a crash the file is
 //! either complete or absent. Copies are hard links, because a version's bytes never change. Only the server's account can read
 //! the files.
+//!
+//! Work on the disk takes [`Turns`], so that a disk that stalls stops only what needs it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, IoSliceMut, Write};
@@ -16,11 +18,14 @@ use futures_util::stream;
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use rustix::io::{ReadWriteFlags, preadv2};
-use tokio::task::JoinHandle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::write_buffer::{BufferBudget, WriteBuffer};
 use super::{Listed, OpenFile, PARTS, Place, hold, listed};
+use crate::http::answer_file::AnswerFile;
 use crate::storage::error::StorageError;
 use crate::storage::sniff::{self, HEAD_BYTES};
 
@@ -40,12 +45,48 @@ const PAGE: usize = 1000;
 const REMOVE_PAGE: usize = 100;
 /// Extension of files being written.
 const TEMPORARY: &str = ".new";
+/// Threads that read the disk at once, and threads that write to it.
+const AT_ONCE: usize = 64;
+/// How long work on the disk waits for its turn.
+const TURN_WAIT: Duration = Duration::from_secs(10);
 
 /// Files below a folder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: Arc<PathBuf>,
     room: BufferBudget,
+    reads: Turns,
+    writes: Turns,
+}
+
+/// Limits how many threads are on the disk. A disk that stalls keeps its threads, also those of requests that were given up
+/// meanwhile. Without a limit these would use up the worker's threads and, with what they hold, the memory. Reads and writes have
+/// turns of their own, because a disk may stall for one of them only. Cheap to clone.
+#[derive(Clone, Debug)]
+struct Turns {
+    free: Arc<Semaphore>,
+    wait: Duration,
+}
+
+impl Turns {
+    fn of(at_once: usize, wait: Duration) -> Self {
+        Self { free: Arc::new(Semaphore::new(at_once)), wait }
+    }
+
+    /// The next turn.
+    ///
+    /// Errors: [`ErrorKind::TimedOut`] if others have not finished in time.
+    async fn take(&self) -> std::io::Result<OwnedSemaphorePermit> {
+        match timeout(self.wait, Arc::clone(&self.free).acquire_owned()).await {
+            Ok(turn) => turn.map_err(std::io::Error::other),
+            Err(_) => Err(std::io::Error::new(ErrorKind::TimedOut, "the disk of the files does not answer in time")),
+        }
+    }
+
+    /// A turn, if one is free.
+    fn take_now(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
+    }
 }
 
 /// A file being written; removed again unless [`FolderFile::finish`] succeeds.
@@ -68,23 +109,25 @@ struct Writing {
 type SoFar = (Written, Md5);
 
 impl Writing {
-    fn begin(folder: &Folder, before: Option<SoFar>, piece: Vec<u8>) -> Self {
+    async fn begin(folder: &Folder, before: Option<SoFar>, piece: Vec<u8>) -> std::io::Result<Self> {
+        let turn = folder.writes.take().await?;
         let piece = Arc::new(piece);
         let (written, mut digest) =
             before.map_or_else(|| (None, Md5::new()), |(written, digest)| (Some(written), digest));
         let (folder, to_write, to_hash) = (folder.clone(), Arc::clone(&piece), Arc::clone(&piece));
-        Self {
+        Ok(Self {
             piece,
-            written: tokio::task::spawn_blocking(move || {
+            written: spawn_blocking(move || {
+                let _turn = turn;
                 let mut written = written.map_or_else(|| Written::begin(&folder), Ok)?;
                 written.write(&to_write)?;
                 Ok(written)
             }),
-            digest: tokio::task::spawn_blocking(move || {
+            digest: spawn_blocking(move || {
                 digest.update(&*to_hash);
                 digest
             }),
-        }
+        })
     }
 
     /// Waits until the bytes are written. Returns the file, and the buffer for reuse.
@@ -111,11 +154,17 @@ impl Written {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         (&*self.temporary.file).write_all(bytes)?;
         self.unsynced += bytes.len();
-        if self.unsynced >= SYNC_BYTES && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
+        if self.unsynced >= SYNC_BYTES
+            && self.syncing.as_ref().is_none_or(JoinHandle::is_finished)
+            && let Some(turn) = self.temporary.writes.take_now()
+        {
             self.unsynced = 0;
             let file = Arc::clone(&self.temporary.file);
             // The disk starts to write while more bytes arrive. Only the sync at the end counts, and it reports errors.
-            self.syncing = Some(tokio::task::spawn_blocking(move || drop(file.sync_data())));
+            self.syncing = Some(spawn_blocking(move || {
+                let _turn = turn;
+                drop(file.sync_data());
+            }));
         }
         Ok(())
     }
@@ -126,6 +175,7 @@ struct Temporary {
     path: PathBuf,
     file: Arc<File>,
     renamed: bool,
+    writes: Turns,
 }
 
 impl Drop for Temporary {
@@ -134,8 +184,13 @@ impl Drop for Temporary {
             return;
         }
         let path = std::mem::take(&mut self.path);
+        let Some(turn) = self.writes.take_now() else {
+            tracing::warn!(path = %path.display(), "an unfinished upload's file is left to the sweep: the disk is busy");
+            return;
+        };
         // Drop may run on a worker thread, which must not block on the disk.
         let removal = std::thread::Builder::new().spawn(move || {
+            let _turn = turn;
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "an unfinished upload's file stays behind");
             }
@@ -148,7 +203,8 @@ impl Drop for Temporary {
 
 impl Folder {
     pub fn new(root: PathBuf) -> Self {
-        Self { root: Arc::new(root), room: BufferBudget::of(GATHERED) }
+        let [reads, writes] = [(); 2].map(|()| Turns::of(AT_ONCE, TURN_WAIT));
+        Self { root: Arc::new(root), room: BufferBudget::of(GATHERED), reads, writes }
     }
 
     /// Closes the folder to other accounts. Older files keep their modes, but cannot be reached through the closed folder.
@@ -173,7 +229,7 @@ impl Folder {
         range: Option<(u64, u64)>,
     ) -> Result<Option<OpenFile>, StorageError> {
         let path = self.path(place);
-        let opened = blocking(move || {
+        let opened = blocking(&self.reads, move || {
             let file = match File::open(&path) {
                 Ok(file) => file,
                 Err(error) if is_absent(&error) => return Ok(None),
@@ -189,14 +245,14 @@ impl Folder {
             }
             // Most files fit into the first piece and are read at once.
             let piece = read_piece(&file, first, end)?;
-            Ok(Some((file, known.len(), first, end, piece)))
+            Ok(Some((AnswerFile::from(file), known.len(), first, end, piece)))
         })
         .await?;
         let Some((file, size, first, end, piece)) = opened else { return Ok(None) };
         let next = first + piece.len() as u64;
-        let buffers = ReadBuffers::default();
+        let (buffers, reads) = (ReadBuffers::default(), self.reads.clone());
         let rest = stream::try_unfold((Arc::new(file), next), move |(file, at)| {
-            let buffers = buffers.clone();
+            let (buffers, reads) = (buffers.clone(), reads.clone());
             async move {
                 if at >= end {
                     return Ok(None);
@@ -205,7 +261,7 @@ impl Folder {
                     Some(piece) => piece,
                     None => {
                         let reader = Arc::clone(&file);
-                        blocking(move || read_piece(&reader, at, end)).await?
+                        blocking(&reads, move || read_piece(&reader, at, end)).await?
                     }
                 };
                 let next = at + piece.len() as u64;
@@ -218,7 +274,7 @@ impl Folder {
 
     pub(super) async fn copy(&self, from: &Place, to: &Place) -> Result<bool, StorageError> {
         let (folder, source, place) = (self.clone(), self.path(from), to.clone());
-        let copied = blocking(move || {
+        let copied = blocking(&self.writes, move || {
             let target = folder.path(&place);
             let linked = folder.put_into_folder(&target, |target| fs::hard_link(&source, target));
             match linked {
@@ -240,7 +296,7 @@ impl Folder {
     pub(super) async fn assemble(&self, parts: &[Place], to: &Place) -> Result<&'static str, StorageError> {
         let (folder, place) = (self.clone(), to.clone());
         let sources: Vec<PathBuf> = parts.iter().map(|part| self.path(part)).collect();
-        let assembled = blocking(move || {
+        let assembled = blocking(&self.writes, move || {
             let target = folder.path(&place);
             let head = sources.first().map_or(Ok(Bytes::new()), |first| {
                 let file = File::open(first)?;
@@ -272,7 +328,7 @@ impl Folder {
         let mut left = Vec::new();
         for page in places.chunks(REMOVE_PAGE) {
             let (folder, owned) = (self.clone(), page.to_vec());
-            let removed = blocking(move || {
+            let removed = blocking(&self.writes, move || {
                 let held = hold::Held::of(&folder.root);
                 // Parts are not objects, so no point in time needs them.
                 let stays = |place: &Place| match held {
@@ -319,7 +375,7 @@ impl Folder {
         let mut page = Vec::new();
         while let Some(folder) = folders.pop() {
             let root = self.clone();
-            let (below, files) = blocking(move || root.look_into(&folder, min_age)).await?;
+            let (below, files) = blocking(&self.writes, move || root.look_into(&folder, min_age)).await?;
             folders.extend(below);
             for file in files {
                 page.push(file);
@@ -375,7 +431,7 @@ impl Folder {
             }
             outcome => outcome?,
         };
-        Ok(Temporary { path, file: Arc::new(file), renamed: false })
+        Ok(Temporary { path, file: Arc::new(file), renamed: false, writes: self.writes.clone() })
     }
 
     /// Syncs a file and renames it.
@@ -440,7 +496,7 @@ impl FolderFile {
                 Some(so_far)
             }
         };
-        self.writing = Some(Writing::begin(&self.folder, before, piece));
+        self.writing = Some(Writing::begin(&self.folder, before, piece).await?);
         Ok(())
     }
 
@@ -453,7 +509,8 @@ impl FolderFile {
         };
         let target = folder.path(&place);
         let rest = buffer.give();
-        let landed = blocking(move || {
+        let writes = folder.writes.clone();
+        let landed = blocking(&writes, move || {
             let (mut written, mut digest) = match before {
                 None => (Written::begin(&folder)?, Md5::new()),
                 Some(so_far) => so_far,
@@ -537,9 +594,17 @@ fn refused(error: std::io::Error, place: &Place) -> StorageError {
     error.into()
 }
 
-/// Runs blocking file work off the worker threads.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> std::io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+/// Runs work on the disk off the worker threads. Its turn ends with the work, which continues even if nobody waits for it.
+async fn blocking<T: Send + 'static>(
+    turns: &Turns,
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> std::io::Result<T> {
+    let turn = turns.take().await?;
+    let working = spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    });
+    working.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
 
 #[cfg(test)]
@@ -621,6 +686,40 @@ mod tests {
         drop(file);
         assert!(count_of(0).await, "and gone");
         assert!(read(&folder, &place, None).await.is_none());
+        fs::remove_dir_all(&root).expect("clean");
+    }
+
+    /// Opening a named pipe blocks like a disk that stalls.
+    #[actix_web::test]
+    async fn a_stalled_disk_holds_few_threads_and_the_rest_goes_on() {
+        let (root, mut folder) = scratch();
+        folder.reads = Turns::of(3, Duration::from_millis(300));
+        let (whole, stalled) = (place("a"), place("b"));
+        put(&folder, &whole, b"%PDF-1").await.expect("file");
+        let pipe = folder.path(&stalled);
+        fs::create_dir_all(pipe.parent().expect("a folder")).expect("a folder");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).expect("a pipe");
+        // Ten requests are given up while they wait.
+        for _ in 0..10 {
+            let opened = timeout(Duration::from_millis(10), folder.open(&stalled, None)).await;
+            assert!(opened.is_err(), "it stalls");
+        }
+        let left = folder.reads.free.available_permits();
+        let read_meanwhile = timeout(Duration::from_secs(10), folder.open(&whole, None)).await;
+        let written_meanwhile = timeout(Duration::from_secs(10), put(&folder, &place("c"), b"x")).await;
+        // The disk answers again, before a failed assertion would wait for it.
+        let other_end = OpenOptions::new().read(true).write(true).open(&pipe).expect("the other end");
+        assert_eq!(left, 0, "three threads are on the disk");
+        let refused = read_meanwhile.expect("in time").err().expect("no turn is free");
+        assert_eq!(refused.true_status(), 503, "{refused:?}");
+        written_meanwhile.expect("in time").expect("writes have turns of their own");
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+        while folder.reads.free.available_permits() < 3 {
+            assert!(tokio::time::Instant::now() < deadline, "the turns do not end");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(read(&folder, &whole, None).await.as_deref(), Some(&b"%PDF-1"[..]));
+        drop(other_end);
         fs::remove_dir_all(&root).expect("clean");
     }
 
