@@ -1,5 +1,5 @@
 //! Faults under a server with concurrent writes over REST, auth and storage (`just chaos-server`): kills, a stalled
-//! database, a full and a read-only disk, interrupted and slow networks, a jumping clock. (`storage_crash` covers
+//! database, full, read-only and stalled disks, interrupted and slow networks, a jumping clock. (`storage_crash` covers
 //! storage in more detail, `frontend/e2e/chaos.spec.ts` AidBridge's pages.)
 //!
 //! Each writer keeps a ledger of the possible values of each of its keys. An acknowledged write leaves one value, a
@@ -11,6 +11,7 @@ mod clocks;
 mod disks;
 mod kills;
 mod network;
+mod stalls;
 mod starts;
 mod writers;
 
