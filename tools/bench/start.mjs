@@ -171,7 +171,7 @@ async function floorOf(sources, rounds) {
     const data = mkdtempSync(join(folder, "data-")), log = `${data}.log`;
     writeFileSync(log, "");
     if (isRoot) execFileSync("chown", ["nobody", data, log]);
-    const start = () => run(join(postgres, "pg_ctl"), ["-D", data, "-s", "-w", "-l", log, "-o", `-p ${port} -c unix_socket_directories='' -c listen_addresses=127.0.0.1`, "start"]);
+    const start = () => run(join(postgres, "pg_ctl"), ["-D", data, "-s", "-w", "-l", log, "-o", `-p ${port} -c unix_socket_directories='' -c listen_addresses=127.0.0.1 -c wal_level=logical`, "start"]);
     const stop = () => run(join(postgres, "pg_ctl"), ["-D", data, "-s", "-w", "-m", "fast", "stop"]);
     const psql = (...args) => execFileSync("psql", ["-X", "-q", "-v", "ON_ERROR_STOP=1", ...args, `postgresql://postgres@127.0.0.1:${port}/postgres`], {
       stdio: ["ignore", "ignore", "inherit"], env: { ...process.env, PGOPTIONS: "-c client_min_messages=warning" },
