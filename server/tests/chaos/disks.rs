@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::NoTls;
 
-use super::{client, during, report, setting, settled, started};
+use super::{client, during, report, setting, settled, started, writes_again};
 use crate::support::binary::SERVICE_KEY;
 use crate::support::server_process::ServerProcess;
 
@@ -93,14 +93,7 @@ async fn a_full_or_read_only_disk_loses_nothing_and_is_recovered_from() {
         for writer in &mut writers {
             writer.check(fault).await;
         }
-        let before: Vec<u64> = writers.iter().map(|writer| writer.counts[0]).collect();
-        during(&mut writers, tokio::time::sleep(Duration::from_secs(2))).await;
-        for (writer, before) in writers.iter().zip(before) {
-            assert!(writer.counts[0] > before, "{fault}: {:?} writes again", writer.api);
-        }
-        for writer in &mut writers {
-            writer.check(fault).await;
-        }
+        writes_again(&mut writers, fault).await;
     }
     report(&format!("Disks, seed {seed}"), &faults, &writers);
     drop(server);

@@ -72,6 +72,18 @@ async fn during(writers: &mut Vec<Writer>, fault: impl Future<Output = ()>) {
     }
 }
 
+/// After the fault every writer gets further, and what it wrote is there.
+async fn writes_again(writers: &mut Vec<Writer>, fault: &str) {
+    let before: Vec<u64> = writers.iter().map(|writer| writer.counts[0]).collect();
+    during(writers, tokio::time::sleep(Duration::from_secs(2))).await;
+    for (writer, before) in writers.iter().zip(before) {
+        assert!(writer.counts[0] > before, "{fault}: {:?} writes again", writer.api);
+    }
+    for writer in writers {
+        writer.check(fault).await;
+    }
+}
+
 /// Waits until no statement of a request is running. Until then, a lost write may still be executed.
 async fn settled(url: &str) {
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::json;
 
-use super::{client, during, report, setting, settled, started};
+use super::{client, during, report, setting, settled, started, writes_again};
 use crate::support::PASSWORD;
 use crate::support::binary::SERVICE_KEY;
 use crate::support::server_process::ServerProcess;
@@ -309,14 +309,7 @@ async fn a_stalled_disk_loses_nothing_and_stops_only_what_writes_to_it() {
             writer.check(fault).await;
         }
         visitor.looks(fault).await;
-        let before: Vec<u64> = writers.iter().map(|writer| writer.counts[0]).collect();
-        during(&mut writers, tokio::time::sleep(Duration::from_secs(2))).await;
-        for (writer, before) in writers.iter().zip(before) {
-            assert!(writer.counts[0] > before, "{fault}: {:?} writes again", writer.api);
-        }
-        for writer in &mut writers {
-            writer.check(fault).await;
-        }
+        writes_again(&mut writers, fault).await;
     }
     report(&format!("Stalled disks, seed {seed}"), &faults, &writers);
     drop(server);
