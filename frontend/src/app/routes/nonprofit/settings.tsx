@@ -1,4 +1,5 @@
 import { usePrefetchQuery, useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 import { Link, useNavigate } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
@@ -28,6 +29,16 @@ export function Component() {
   const query = useQuery(organizationQuery(organization.id));
   usePrefetchQuery(helpKindsQuery);
   const mayEdit = can(session, "edit_organization");
+  // Only after this page has left the screen, which on a slow phone is later than the end of the navigation: its guard
+  // would report the missing organization.
+  const closed = useRef(false);
+  const { refresh } = session;
+  useEffect(
+    () => () => {
+      if (closed.current) void refresh();
+    },
+    [refresh],
+  );
   return (
     <DashboardPage
       title={t("organization.settingsTitle")}
@@ -52,10 +63,9 @@ export function Component() {
                 {mayEdit ? (
                   <CloseOrganization
                     details={details}
-                    onClosed={async () => {
-                      // navigate first, or this page's guard would report the missing organization
-                      await navigate(paths.nonprofitDashboard, { replace: true });
-                      await session.refresh();
+                    onClosed={() => {
+                      closed.current = true;
+                      void navigate(paths.nonprofitDashboard, { replace: true });
                     }}
                   />
                 ) : null}

@@ -13,7 +13,7 @@ export function CloseOrganization({
   onClosed,
 }: {
   details: OrganizationDetails;
-  onClosed: () => void | Promise<void>;
+  onClosed: () => void;
 }) {
   const [asking, setAsking] = useState(false);
   const close = useCloseOrganization(details.id);
@@ -34,10 +34,10 @@ export function CloseOrganization({
         busy={close.isPending}
         onConfirm={() =>
           close.mutate(undefined, {
-            onSuccess: async () => {
+            onSuccess: () => {
               setAsking(false);
               toast({ title: t("organization.closed"), description: t("organization.closedToastBody") });
-              await onClosed();
+              onClosed();
             },
             onError: (error) =>
               toast({
