@@ -48,7 +48,8 @@ async fn auth_refuses_requests_under_overload() {
 
 #[actix_web::test]
 async fn sign_ins_that_would_wait_for_others_are_refused() {
-    let settings = [("FERROBASE_PASSWORD_THREADS", "1"), ("GOTRUE_RATE_LIMIT_TOKEN_REFRESH", "1000000"), REFUSES];
+    let slow = ("FERROBASE_PASSWORD_COST", "10");
+    let settings = [slow, ("FERROBASE_PASSWORD_THREADS", "1"), ("GOTRUE_RATE_LIMIT_TOKEN_REFRESH", "1000000"), REFUSES];
     let app = TestApp::with_settings(&settings).await;
     app.user("ada@test.example").await;
     let sign_in = async || {

@@ -117,6 +117,7 @@ impl Auth {
             limits: Limits::new(&config.rate_limits, config.mode, &pool)?,
             hasher: Hasher::new(
                 config.password.threads,
+                config.password.cost,
                 config.max_request_duration.mul_f64(WAIT_FOR_HASHING),
                 pool.refuses_under_overload(),
             )?,

@@ -296,7 +296,7 @@ async fn no_log_at_any_level_contains_a_secret() {
         assert!(seen.contains(line), "the log is not what it should be: no '{line}'");
     }
     // PostgreSQL refused the row, so only the beginning of its hash is known.
-    assert!(!seen.contains("$2a$10$"), "a password hash is in the log");
+    assert!(!seen.contains("$2a$"), "a password hash is in the log");
     for (what, secret) in secrets.0 {
         // Other tests log too. Only whole words count, so that a six-digit code does not match part of a time.
         let found = seen.match_indices(&secret).find(|(at, _)| {

@@ -131,6 +131,7 @@ impl TestApp {
         let address = listener.local_addr().expect("address");
 
         let mut source = Source::from_pairs([("FERROBASE_DEV", "true")]);
+        source.set("FERROBASE_PASSWORD_COST", "4");
         source.set("FERROBASE_LISTEN", address.to_string());
         source.set("FERROBASE_DATA_DIR", data.display().to_string());
         for (name, value) in settings {

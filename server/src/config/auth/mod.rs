@@ -261,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn quick_password_hashes_are_for_development_only() {
+        let cost = |pairs: &[(&str, &str)]| read(pairs).map(|config| config.password.cost).map_err(|p| p.to_string());
+        assert_eq!(cost(&[]), Ok(10));
+        assert_eq!(cost(&[("FERROBASE_PASSWORD_COST", "12")]), Ok(12));
+        assert_eq!(cost(&[("FERROBASE_PASSWORD_COST", "4"), ("FERROBASE_DEV", "true")]), Ok(4));
+        assert!(cost(&[("FERROBASE_PASSWORD_COST", "9")]).is_err_and(|p| p.contains("development only")));
+        for wrong in ["3", "17", "x"] {
+            let refused = cost(&[("FERROBASE_PASSWORD_COST", wrong), ("FERROBASE_DEV", "true")]);
+            assert!(refused.is_err_and(|p| p.contains("FERROBASE_PASSWORD_COST")), "{wrong}");
+        }
+    }
+
+    #[test]
     fn code_lengths_out_of_range_fall_back_to_six() {
         assert_eq!(read(&[("GOTRUE_MAILER_OTP_LENGTH", "11")]).expect("config").mailer.otp_length, 6);
         assert_eq!(read(&[("GOTRUE_MAILER_OTP_LENGTH", "8")]).expect("config").mailer.otp_length, 8);

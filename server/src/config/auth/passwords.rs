@@ -15,10 +15,22 @@ pub struct PasswordConfig {
     pub hibp_user_agent: String,
     /// `FERROBASE_PASSWORD_THREADS`: hashes computed at once; default the number of processors.
     pub threads: usize,
+    /// `FERROBASE_PASSWORD_COST`: bcrypt's cost of new hashes, from 4 to 16, default 10 as upstream. Less than 10 is for
+    /// development only, where a test suite signs up hundreds of users.
+    pub cost: u32,
 }
+
+/// The cost below which hashes are too quick to guess.
+const SAFE_COST: u32 = 10;
 
 impl PasswordConfig {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        let cost = reader.parse_or(&["FERROBASE_PASSWORD_COST"], "a number from 4 to 16", SAFE_COST);
+        if !(4..=16).contains(&cost) {
+            reader.problem("FERROBASE_PASSWORD_COST must be a number from 4 to 16");
+        } else if cost < SAFE_COST && !reader.flag(&["FERROBASE_DEV"], false) {
+            reader.problem("FERROBASE_PASSWORD_COST below 10 is for development only (FERROBASE_DEV=true)");
+        }
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let required = reader.text_or(&["GOTRUE_PASSWORD_REQUIRED_CHARACTERS", "PASSWORD_REQUIRED_CHARACTERS"], "");
         Self {
@@ -29,6 +41,7 @@ impl PasswordConfig {
             hibp_url: reader.text_or(&["GOTRUE_PASSWORD_HIBP_URL"], "https://api.pwnedpasswords.com/range/"),
             hibp_user_agent: reader.text_or(&["GOTRUE_PASSWORD_HIBP_USER_AGENT"], "ferrobase"),
             threads: reader.parse_or(&["FERROBASE_PASSWORD_THREADS"], "a number of threads", processors).max(1),
+            cost,
         }
     }
 }

@@ -150,6 +150,7 @@ async fn run(name: &str, suite: &Suite, shapes: &Shapes) -> Vec<String> {
         SETTINGS.iter().map(|(name, value)| ((*name).to_owned(), outside(value))).collect();
     settings.extend(suite.settings.iter().map(|(name, value)| (name.clone(), outside(value))));
     settings.retain(|_, value| value != "-");
+    settings.insert("FERROBASE_PASSWORD_COST".to_owned(), "10".to_owned());
     let pairs: Vec<(&str, &str)> = settings.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let app = TestApp::with_settings(&pairs).await;
     app.owner.batch_execute(&read("fixtures.sql")).await.expect("fixtures.sql loads");

@@ -18,11 +18,8 @@ use super::schedule::give_way;
 use crate::auth::credentials::lenient_base64;
 use crate::auth::error::{AuthError, AuthResult};
 
-/// bcrypt's cost of new hashes.
-const COST: u32 = 10;
-
-/// A dummy hash, compared if there is no real one, so that both cases take equally long.
-const NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
+/// Salt and digest of the dummy hash.
+const NOBODY: &str = "N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
 
 /// Computes and compares hashes. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +27,10 @@ pub struct Hasher {
     threads: Arc<Threads>,
     /// A slot per thread. A request that goes away while it waits costs nothing.
     queue: Queue,
+    /// bcrypt's cost of new hashes.
+    cost: u32,
+    /// Compared if there is no real hash, so that both cases take equally long.
+    dummy: Arc<str>,
     verifications: Arc<AtomicU64>,
 }
 
@@ -50,9 +51,9 @@ impl Drop for Threads {
 pub struct InvalidHash;
 
 impl Hasher {
-    /// Computes at most `threads` hashes at once. `longest_wait` and `refuses` are as at [`Queue::new`]. Fails if the threads
+    /// Computes at most `threads` hashes at once, new ones with bcrypt's `cost` (4 to 31). `longest_wait` and `refuses` are as at [`Queue::new`]. Fails if the threads
     /// cannot be created.
-    pub fn new(threads: usize, longest_wait: Duration, refuses: bool) -> std::io::Result<Self> {
+    pub fn new(threads: usize, cost: u32, longest_wait: Duration, refuses: bool) -> std::io::Result<Self> {
         let count = threads.max(1);
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(count)
@@ -60,7 +61,9 @@ impl Hasher {
             .on_thread_start(give_way)
             .build()?;
         let threads = Arc::new(Threads(Some(threads)));
-        Ok(Self { threads, queue: Queue::new(count, longest_wait, refuses), verifications: Arc::default() })
+        let queue = Queue::new(count, longest_wait, refuses);
+        let dummy = format!("$2a${cost:02}${NOBODY}").into();
+        Ok(Self { threads, queue, cost, dummy, verifications: Arc::default() })
     }
 
     /// The number of comparisons since the start, including those with the dummy hash.
@@ -71,9 +74,9 @@ impl Hasher {
     /// A new hash. Only the first 72 bytes of a password count in bcrypt; longer ones are refused before.
     /// `client` takes its turn among others.
     pub async fn hash(&self, client: &str, password: &str) -> AuthResult<String> {
-        let password = password.to_owned();
+        let (password, cost) = (password.to_owned(), self.cost);
         self.run(client, move || {
-            bcrypt::hash_with_result(password, COST).map(|parts| parts.format_for_version(bcrypt::Version::TwoA))
+            bcrypt::hash_with_result(password, cost).map(|parts| parts.format_for_version(bcrypt::Version::TwoA))
         })
         .await?
         .map_err(|error| {
@@ -86,7 +89,7 @@ impl Hasher {
     pub async fn verify(&self, client: &str, password: &str, hash: Option<&str>) -> AuthResult<bool> {
         self.verifications.fetch_add(1, Ordering::Relaxed);
         let known = hash.is_some_and(|hash| !hash.is_empty());
-        let hash = hash.filter(|_| known).unwrap_or(NOBODY).to_owned();
+        let hash = hash.filter(|_| known).unwrap_or(&self.dummy).to_owned();
         let password = password.to_owned();
         Ok(self.run(client, move || compare(&password, &hash)).await? && known)
     }
@@ -298,12 +301,14 @@ mod tests {
         ] {
             assert!(check(bad).is_err(), "{bad}");
         }
-        assert!(check(NOBODY).is_ok());
     }
 
     #[tokio::test]
-    async fn without_a_hash_a_dummy_hash_is_compared() {
-        let hasher = Hasher::new(1, Duration::from_secs(60), false).expect("a thread");
+    async fn without_a_hash_a_dummy_hash_of_the_same_cost_is_compared() {
+        let hasher = Hasher::new(1, 5, Duration::from_secs(60), false).expect("a thread");
+        let cost = |hash: &str| hash.parse::<bcrypt::HashParts>().expect("a hash").get_cost();
+        let hash = hasher.hash("", "secret").await.expect("hashed");
+        assert_eq!((cost(&hash), cost(&hasher.dummy)), (5, 5));
         assert!(!hasher.verify("", "x", None).await.expect("verified"));
         assert!(!hasher.verify("", "x", Some("")).await.expect("verified"));
         assert_eq!(hasher.verifications(), 2);
