@@ -11,6 +11,7 @@ insert into auth.users (instance_id, id, aud, role, email, encrypted_password, e
 select '00000000-0000-0000-0000-000000000000', gen_random_uuid(), 'authenticated', 'authenticated', 'account' || i || '@tests.example', 'x', now(), '{}', '{"full_name": "Some Body"}', now(), now()
 from generate_series(1, 5000) i;
 insert into private.rate_limits (key, window_start, hits) select 'look-up:' || i, now() - interval '1 hour', 1 from generate_series(1, 10000) i;
+insert into private.rate_limits (key, window_start, hits) select 'look-up:' || i, now() - interval '3 days', 1 from generate_series(1, 5000) i;
 insert into private.address_codes (email, asker, code_hash) select 'account' || i || '@tests.example', 'net:' || i, 'x' from generate_series(1, 10000) i;
 insert into private.address_proofs (token_hash, email) select 'h' || i, 'account' || i || '@tests.example' from generate_series(1, 10000) i;
 
@@ -159,6 +160,10 @@ begin
   analyze public.requests, public.request_nonprofits;
   perform tests.same('the longest wait, of one''s own and nobody''s', tests.act('manager', 'select public.nonprofit_dashboard(''x'')') #>> '{longest_waiting,request_number}', 'REQ-600003');
   perform pg_temp.reads('manager', 'select public.nonprofit_dashboard(''x'')', 300);
+  -- No call deletes expired counters; the hourly job does.
+  perform tests.same('expired counters after all these calls', (select count(*)::int from private.rate_limits r where r.window_start < now() - interval '2 days'), 5000);
+  perform private.sweep();
+  perform tests.same('expired counters after the hourly job', (select count(*)::int from private.rate_limits r where r.window_start < now() - interval '2 days'), 0);
   -- The measurement detects a sequential scan.
   before := pg_temp.rows_read();
   perform count(*) from public.requests r where r.description like '%never there%';

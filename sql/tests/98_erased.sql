@@ -55,14 +55,15 @@ begin
   insert into auth.refresh_tokens (token, user_id, revoked, created_at, session_id) values ('a-secret-token', me, false, now(), session);
   insert into auth.one_time_tokens (id, user_id, token_type, token_hash, relates_to) values (gen_random_uuid(), me, 'recovery_token', 'a-secret-hash', 'zoraida@tests.example');
   insert into auth.mfa_factors (id, user_id, friendly_name, factor_type, status, created_at, updated_at, secret, phone) values
-    (factor, me, 'Phone of Zoraida', 'phone', 'verified', now(), now(), 'a-secret', '12075550199');
+    (factor, me, 'Phone of Zoraida', 'phone', 'verified', '2026-06-01T01:01:01Z', now(), 'a-secret', '12075550199');
   insert into auth.mfa_challenges (id, factor_id, created_at, ip_address) values (gen_random_uuid(), factor, now(), '198.51.100.77');
-  insert into auth.webauthn_credentials (user_id, credential_id, public_key, friendly_name) values (me, '\x01', '\x02', 'Key of Zoraida');
+  insert into auth.webauthn_credentials (user_id, credential_id, public_key, friendly_name, created_at, last_used_at) values
+    (me, '\x01', '\x02', 'Key of Zoraida', '2026-06-02T02:02:02Z', '2026-06-03T03:03:03Z');
   insert into auth.webauthn_challenges (user_id, challenge_type, session_data, expires_at) values (me, 'registration', jsonb_build_object('user', me), now() + interval '1 hour');
   insert into auth.oauth_clients (id, registration_type, redirect_uris, grant_types, client_name, token_endpoint_auth_method) values
     (client, 'manual', 'https://app.example', 'authorization_code', 'An app', 'none');
   insert into auth.oauth_authorizations (id, authorization_id, client_id, user_id, redirect_uri, scope) values (gen_random_uuid(), 'a-1', client, me, 'https://app.example', 'openid');
-  insert into auth.oauth_consents (id, user_id, client_id, scopes) values (gen_random_uuid(), me, client, 'openid');
+  insert into auth.oauth_consents (id, user_id, client_id, scopes, granted_at) values (gen_random_uuid(), me, client, 'openid', '2026-06-04T04:04:04Z');
   insert into auth.flow_state (id, user_id, provider_type, authentication_method, created_at) values (flow, me, 'google', 'oauth', now());
   insert into auth.pending_confirmations (id, user_id, token_hash, sent_at, client, made_account, user_metadata) values
     (gen_random_uuid(), me, 'h', now(), '198.51.100.77', false, '{"full_name": "Zoraida Quillfeather"}');
@@ -192,9 +193,15 @@ begin
   perform tests.same('her sessions', data -> 'sessions', '[
     {"created_at": "2026-04-05T06:07:08+00:00", "last_refreshed_at": "2026-04-06T07:08:09+00:00", "user_agent": "Browser of Zoraida", "ip": "198.51.100.77"},
     {"created_at": "2026-05-06T07:08:09+00:00", "last_refreshed_at": null, "user_agent": null, "ip": null}]'::jsonb);
+  perform tests.same('her second factors', data -> 'second_factors', '[
+    {"type": "phone", "name": "Phone of Zoraida", "phone": "12075550199", "status": "verified", "created_at": "2026-06-01T01:01:01+00:00", "last_challenged_at": null}]'::jsonb);
+  perform tests.same('her passkeys', data -> 'passkeys', '[
+    {"name": "Key of Zoraida", "created_at": "2026-06-02T02:02:02+00:00", "last_used_at": "2026-06-03T03:03:03+00:00"}]'::jsonb);
+  perform tests.same('her applications', data -> 'authorized_applications', '[
+    {"name": "An app", "uri": null, "scopes": "openid", "granted_at": "2026-06-04T04:04:04+00:00", "revoked_at": null}]'::jsonb);
   perform tests.same('no secret', data::text like '%a-secret%', false);
   data := tests.act('bob', 'select public.my_data()');
-  perform tests.same('nor anything of hers for others', concat(data -> 'identities', data -> 'sessions'), '[][]');
+  perform tests.same('nor anything of hers for others', concat(data -> 'identities', data -> 'sessions', data -> 'second_factors', data -> 'passkeys', data -> 'authorized_applications'), '[][][][][]');
 
   perform tests.act('zoraida', 'select public.close_account(''zoraida@tests.example'')');
   after := pg_temp.columns_with(pg_temp.patterns());

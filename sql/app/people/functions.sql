@@ -418,6 +418,13 @@ begin
       order by i.created_at), '[]') from auth.identities i where i.user_id = uid),
     'sessions', (select coalesce(jsonb_agg(jsonb_build_object('created_at', s.created_at, 'last_refreshed_at', s.refreshed_at at time zone 'UTC', 'user_agent', s.user_agent,
         'ip', host(s.ip)) order by s.created_at), '[]') from auth.sessions s where s.user_id = uid),
+    'second_factors', (select coalesce(jsonb_agg(jsonb_build_object('type', f.factor_type, 'name', f.friendly_name, 'phone', f.phone, 'status', f.status, 'created_at', f.created_at,
+        'last_challenged_at', f.last_challenged_at) order by f.created_at), '[]') from auth.mfa_factors f where f.user_id = uid),
+    'passkeys', (select coalesce(jsonb_agg(jsonb_build_object('name', k.friendly_name, 'created_at', k.created_at, 'last_used_at', k.last_used_at) order by k.created_at), '[]')
+      from auth.webauthn_credentials k where k.user_id = uid),
+    'authorized_applications', (select coalesce(jsonb_agg(jsonb_build_object('name', c.client_name, 'uri', c.client_uri, 'scopes', o.scopes, 'granted_at', o.granted_at,
+        'revoked_at', o.revoked_at) order by o.granted_at), '[]')
+      from auth.oauth_consents o join auth.oauth_clients c on c.id = o.client_id where o.user_id = uid),
     'role', (select to_jsonb(r) - 'user_id' from public.user_roles r where r.user_id = uid),
     'profile', (select to_jsonb(p) - 'id' from public.profiles p where p.id = uid),
     'identity_document', (select to_jsonb(i) - 'user_id' from public.profile_identities i where i.user_id = uid),
