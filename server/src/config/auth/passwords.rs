@@ -15,20 +15,20 @@ pub struct PasswordConfig {
     pub hibp_user_agent: String,
     /// `FERROBASE_PASSWORD_THREADS`: hashes computed at once; default the number of processors.
     pub threads: usize,
-    /// `FERROBASE_PASSWORD_COST`: bcrypt's cost of new hashes, from 4 to 16, default 10 as upstream. Less than 10 is for
-    /// development only, where a test suite signs up hundreds of users.
+    /// `FERROBASE_PASSWORD_COST`: bcrypt's cost of new hashes, from 4 to 10, default 10 as upstream. Less is for development
+    /// only, where a test suite signs up hundreds of users. More would tell by the duration of a sign-in which addresses
+    /// have accounts with an older hash.
     pub cost: u32,
 }
 
-/// The cost below which hashes are too quick to guess.
-const SAFE_COST: u32 = 10;
+const COST: u32 = 10;
 
 impl PasswordConfig {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
-        let cost = reader.parse_or(&["FERROBASE_PASSWORD_COST"], "a number from 4 to 16", SAFE_COST);
-        if !(4..=16).contains(&cost) {
-            reader.problem("FERROBASE_PASSWORD_COST must be a number from 4 to 16");
-        } else if cost < SAFE_COST && !reader.flag(&["FERROBASE_DEV"], false) {
+        let cost = reader.parse_or(&["FERROBASE_PASSWORD_COST"], "a number from 4 to 10", COST);
+        if !(4..=COST).contains(&cost) {
+            reader.problem("FERROBASE_PASSWORD_COST must be a number from 4 to 10");
+        } else if cost < COST && !reader.flag(&["FERROBASE_DEV"], false) {
             reader.problem("FERROBASE_PASSWORD_COST below 10 is for development only (FERROBASE_DEV=true)");
         }
         let processors = std::thread::available_parallelism().map_or(2, usize::from);

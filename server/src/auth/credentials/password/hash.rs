@@ -51,8 +51,8 @@ impl Drop for Threads {
 pub struct InvalidHash;
 
 impl Hasher {
-    /// Computes at most `threads` hashes at once, new ones with bcrypt's `cost` (4 to 31). `longest_wait` and `refuses` are as at [`Queue::new`]. Fails if the threads
-    /// cannot be created.
+    /// Computes at most `threads` hashes at once, new ones with bcrypt's `cost` (4 to 31). `longest_wait` and `refuses` are
+    /// as at [`Queue::new`]. Fails if the threads cannot be created.
     pub fn new(threads: usize, cost: u32, longest_wait: Duration, refuses: bool) -> std::io::Result<Self> {
         let count = threads.max(1);
         let threads = tokio::runtime::Builder::new_multi_thread()
