@@ -40,7 +40,9 @@ const signedIn = (who) =>
 async function stands(page) {
   await page.locator("h1, [role=dialog], [role=alertdialog]").first().waitFor();
   await page.locator(".before-app").first().waitFor({ state: "detached" });
-  await page.waitForFunction(() => !document.querySelector("main.lone:not(:has(h1)), main span.sk, main [aria-busy=true]"));
+  await page.waitForFunction(
+    () => !document.querySelector("main.lone:not(:has(h1)), main span.sk, main [aria-busy=true]"),
+  );
   await page.waitForLoadState("networkidle");
   await page.evaluate(() => document.fonts.ready);
 }

@@ -8,13 +8,7 @@ import "@/messages/en/organization";
 import { useCloseOrganization, type OrganizationDetails } from "../api";
 
 /** The last thing on the page: ends the organization. */
-export function CloseOrganization({
-  details,
-  onClosed,
-}: {
-  details: OrganizationDetails;
-  onClosed: () => void;
-}) {
+export function CloseOrganization({ details, onClosed }: { details: OrganizationDetails; onClosed: () => void }) {
   const [asking, setAsking] = useState(false);
   const close = useCloseOrganization(details.id);
   return (
