@@ -10,8 +10,9 @@ import { getSupabase } from "@/lib/supabase";
 import { t } from "@/messages";
 import { firstWords } from "@/messages/locale";
 import "@/messages/en/requestForm";
-import { isBlank, type Chosen } from "../answers";
-import { readKept } from "../storage";
+import { isBlank, withCategory, type Chosen } from "../answers";
+import { startHere } from "../start";
+import { keep, readKept } from "../storage";
 import { CategoryStep, CategoryTail } from "./category-step";
 import { Frame } from "./frame";
 import type { WholeFormProps } from "./whole-form";
@@ -19,9 +20,12 @@ import type { WholeFormProps } from "./whole-form";
 /** The form's query parameters. */
 const wishes = ["step", "draft", "form"];
 
+/** A guest's new request. */
+const GUEST = { userId: null, draftId: null };
+
 /** Whether there are no kept answers. */
 function nothingKept(): boolean {
-  const kept = readKept({ userId: null, draftId: null });
+  const kept = readKept(GUEST);
   return kept === null || (kept.sent === null && isBlank(kept.answers));
 }
 
@@ -75,7 +79,7 @@ function useWholeForm(wanted: boolean) {
  * (`npm run size` limits its size); the form with its schemas, supabase-js and Radix loads while they read it.
  */
 export function RequestFormPage() {
-  const { status } = useSession();
+  const { status, selectedNonprofit } = useSession();
   const [params] = useSearchParams();
   const elsewhere = wishes.some((wish) => params.has(wish));
   const [anew] = useState(() => status === "signed-out" && !elsewhere && nothingKept());
@@ -83,6 +87,12 @@ export function RequestFormPage() {
   const [asked, setAsked] = useState(false);
   const { Whole, error, again } = useWholeForm(!anew || asked || elsewhere);
   const first = anew && !elsewhere && begun === undefined;
+  // kept before the rest has loaded, because on a bad line that takes long enough to reload the page
+  const choose = (category: Chosen) => {
+    const start = startHere(null, "wizard");
+    keep(GUEST, { ...start, dirty: true, answers: withCategory(start.answers, category, selectedNonprofit) });
+    setBegun(category);
+  };
   const whole = Whole !== null;
   // as between two steps (`Frame`): when the next one stands, and again when its whole form does
   useLayoutEffect(() => {
@@ -91,7 +101,7 @@ export function RequestFormPage() {
     document.getElementById("main")?.focus({ preventScroll: true });
   }, [begun, whole, error]);
 
-  if (first) return <FirstQuestion onChoose={setBegun} onAsked={setAsked} />;
+  if (first) return <FirstQuestion onChoose={choose} onAsked={setAsked} />;
   if (Whole) return <Whole begun={begun} />;
   if (begun === undefined && error === null) return <LoadingView />;
   return (
