@@ -2,7 +2,7 @@
  * The answers at the start of a visit: the browser's copy, the saved draft, or none. Pure except for reading the copy.
  */
 import { newKey } from "@/lib/new-key";
-import { emptyAnswers, isBlank, isUntouched, type Answers } from "./answers";
+import { emptyAnswers, isBlank, isUntouched, withCategory, type Answers, type Chosen } from "./answers";
 import type { LoadedDraft } from "./api";
 import { forget, keep, readKept, type Kept } from "./storage";
 
@@ -28,6 +28,13 @@ export function startHere(userId: string | null, form: Answers["form"]): Kept {
   }
   return own ?? fresh(form);
 }
+
+/** The same with the first question answered. */
+export const begunWith = (start: Kept, category: Chosen, selected: Chosen | null): Kept => ({
+  ...start,
+  dirty: true,
+  answers: withCategory(start.answers, category, selected),
+});
 
 /** The browser's copy of one draft, wherever it was begun. */
 export function keptOfDraft(userId: string, draftId: string): Kept | null {

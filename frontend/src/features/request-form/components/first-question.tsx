@@ -10,8 +10,8 @@ import { getSupabase } from "@/lib/supabase";
 import { t } from "@/messages";
 import { firstWords } from "@/messages/locale";
 import "@/messages/en/requestForm";
-import { isBlank, withCategory, type Chosen } from "../answers";
-import { startHere } from "../start";
+import { isBlank, type Chosen } from "../answers";
+import { begunWith, startHere } from "../start";
 import { keep, readKept } from "../storage";
 import { CategoryStep, CategoryTail } from "./category-step";
 import { Frame } from "./frame";
@@ -89,8 +89,7 @@ export function RequestFormPage() {
   const first = anew && !elsewhere && begun === undefined;
   // kept before the rest has loaded, because on a bad line that takes long enough to reload the page
   const choose = (category: Chosen) => {
-    const start = startHere(null, "wizard");
-    keep(GUEST, { ...start, dirty: true, answers: withCategory(start.answers, category, selectedNonprofit) });
+    keep(GUEST, begunWith(startHere(null, "wizard"), category, selectedNonprofit));
     setBegun(category);
   };
   const whole = Whole !== null;

@@ -11,9 +11,9 @@ import { queryClient } from "@/lib/query-client";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { withCategory, type Chosen } from "../answers";
+import type { Chosen } from "../answers";
 import { draftQuery, lastIdentityQuery } from "../api";
-import { keptOfDraft, startFromDraft, startHere } from "../start";
+import { begunWith, keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
 import { useAnswers } from "../use-answers";
 import { SinglePageForm } from "./single-page";
@@ -96,7 +96,7 @@ function FromHere({ userId, begun }: { userId: string | null } & WholeFormProps)
   const { selectedNonprofit } = useSession();
   const [initial] = useState(() => {
     const start = startHere(userId, params.get("form") === "single" ? "single" : "wizard");
-    return begun ? { ...start, dirty: true, answers: withCategory(start.answers, begun, selectedNonprofit) } : start;
+    return begun ? begunWith(start, begun, selectedNonprofit) : start;
   });
   const [slot] = useState<Slot>({ userId, draftId: null });
   return <Asked slot={slot} initial={initial} />;
