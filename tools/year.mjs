@@ -22,6 +22,7 @@ const { values } = parseArgs({ options: {
 } });
 const [days, minutes, memory, seed] = ["days", "minutes", "memory", "seed"].map((name) => Number(values[name]));
 const dayMs = (minutes * 60_000) / days;
+const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
 const loadBefore = Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]);
 
 /** Numbers from 0 to 1 by chance, the same for a seed (mulberry32). */
@@ -150,7 +151,6 @@ const kills = machine.group?.kills() ?? 0;
 const { ledger, counts } = people;
 const whole = (value) => Math.round(value).toLocaleString("en");
 const outcome = (list) => (list.length === 0 ? "nothing" : `**${list.length} things**, the first: ${list[0]}`);
-const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
 const build = binary.includes("/release/") ? "release build" : "debug build";
 const form = days >= 365 && minutes <= 120 ? "A year in two hours" : `**A shortened form**: ${days} days in ${whole(lasted)} minutes. The whole year in two hours was not run for this report`;
 const rows = [

@@ -87,7 +87,7 @@ $$;
 
 do $$
 declare
-  alice text := quote_literal(tests.id('alice')); q text; before record; after record;
+  alice text := quote_literal(tests.id('alice')); q text; result jsonb; before record; after record;
   line constant text := 'request_id, nonprofit_id, request_number, category, amount, amount_requested, amount_approved, status, part, needs_more_proof, opened, submitted_at, updated_at, waiting_days, requester_name';
   own constant text := 'id, request_number, category, amount, amount_requested, amount_approved, status, needs_more_proof, nonprofit_names, submitted_at';
 begin
@@ -160,6 +160,12 @@ begin
   analyze public.requests, public.request_nonprofits;
   perform tests.same('the longest wait, of one''s own and nobody''s', tests.act('manager', 'select public.nonprofit_dashboard(''x'')') #>> '{longest_waiting,request_number}', 'REQ-600003');
   perform pg_temp.reads('manager', 'select public.nonprofit_dashboard(''x'')', 300);
+  -- A common word is counted to a thousand, and its page is that of the list; one that is common only where the sample is taken is counted whole.
+  result := tests.act('manager', 'select public.incoming_page(''x'', search => ''food'')');
+  perform tests.same('a word of all requests', result - 'counts', tests.act('manager', 'select public.incoming_page(''x'')') - 'counts' || '{"total": 1000, "more": true}');
+  result := tests.act('manager', 'select public.incoming_page(''x'', search => ''req-600'')');
+  perform tests.same('a word of 999', jsonb_build_array(result -> 'total', result -> 'more', result #> '{rows,0,request_number}'), '[999, false, "REQ-600001"]'::jsonb);
+  perform pg_temp.reads('manager', 'select public.incoming_page(''x'', search => ''food'')', 2500);
   -- No call deletes expired counters; the hourly job does.
   perform tests.same('expired counters after all these calls', (select count(*)::int from private.rate_limits r where r.window_start < now() - interval '2 days'), 5000);
   perform private.sweep();
