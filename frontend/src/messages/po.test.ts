@@ -42,6 +42,8 @@ it("writes dates in Creole, which no engine knows", () => {
   expect(write({ weekday: "long", month: "long", day: "numeric" })).toBe("mèkredi 5 out");
   expect(write({ year: "numeric", month: "short", day: "numeric" })).toBe("5 out 2026");
   expect(daysOf("es")).toBeNull();
+  // both forms of July that engines write
+  expect(days?.("6 juil. 2026, 6 juill. 2026")).toBe("6 jiy. 2026, 6 jiy. 2026");
 });
 
 it("writes the first of a month in French as it is read", () => {

@@ -44,7 +44,9 @@ const creoleDays: Readonly<Record<string, string>> = {
   novembre: "novanm",
   décembre: "desanm",
   "févr.": "fev.",
+  // of Haiti in some engines' data, of France in others'
   "juill.": "jiy.",
+  "juil.": "jiy.",
   "oct.": "okt.",
   "déc.": "des.",
   lundi: "lendi",
