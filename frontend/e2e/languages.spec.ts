@@ -8,14 +8,14 @@ import { holds, startsWith, wordsOf } from "./fixtures/words";
 
 test("a language chosen by URL is kept, used by all pages and by mails", async ({ page, request, accessible }) => {
   await page.goto("/login?lang=fr");
-  await expect(page.getByRole("heading", { level: 1, name: "Bon retour" })).toBeVisible();
+  await expect(page.getByRole("heading", { level: 1, name: "Ravis de vous revoir" })).toBeVisible();
   await expect(page.locator("html")).toHaveAttribute("lang", "fr");
   await accessible(page);
   await page.goto("/request-submission");
   await expect(page.getByRole("button", { name: /Aide alimentaire/ })).toBeVisible();
 
   // nobody has checked these words yet, and the page says so in them
-  await expect(page.getByText(/^Personne qui a grandi avec cette langue n’a encore relu ces mots\./)).toBeVisible();
+  await expect(page.getByText(/^Personne dont c’est la langue maternelle n’a encore relu ces mots\./)).toBeVisible();
 
   await page.goto("/blog");
   await expect(page.getByText("Ce texte est en anglais.")).toBeVisible();

@@ -108,7 +108,7 @@ begin
   perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "email_changed_notification", "old_email": "old@tests.example"}'));
   perform tests.same('told where it was', tests.mail_text('old@tests.example', 'Votre adresse e-mail a changé') like '%écrivez-nous%', true);
   perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "mfa_factor_enrolled_notification"}'));
-  perform tests.same('a new way to sign in', tests.mails(a, 'Les façons d’entrer ont changé'), 1);
+  perform tests.same('a new way to sign in', tests.mails(a, 'Les façons de se connecter ont changé'), 1);
   perform tests.check('alice', format(function_of, person, told), 'refused');
 end $$;
 
