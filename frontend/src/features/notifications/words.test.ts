@@ -22,7 +22,7 @@ it("translates notifications with money, kinds of help and numbers", async () =>
   expect(notificationWords(approved).title).toBe("Solicitud aprobada");
   expect(notificationWords(approved).message).toContain("Harbor Relief Fund aprobó REQ-002 por ");
   const sent = { ...approved, code: "sent", params: { number: "REQ-009", category: "Rent Support" } };
-  expect(notificationWords(sent).message).toBe("Tu solicitud REQ-009 para Ayuda con el alquiler va en camino.");
+  expect(notificationWords(sent).message).toBe("Tu solicitud REQ-009 (Ayuda con el alquiler) va en camino.");
   const unanswered = { ...approved, code: "unanswered", params: { number: "REQ-009", date: "2026-08-05" } };
   expect(notificationWords(unanswered).message).toContain(`Se borra el ${formatDate("2026-08-05")}.`);
   const open = (count: number) => notificationWords({ ...approved, code: "couldNotHelp", params: { count } }).message;
