@@ -59,7 +59,7 @@ test("a user downloads all data and closes the account; the nonprofit keeps the 
   await dialog.getByRole("button", { name: "Close my account" }).click();
   await expect(page.locator(".toast").getByText("Your account is closed")).toBeVisible();
   await expect(page).toHaveURL(/\/login$/);
-  expect((await mailTo(request, person.email, /account is closed/)).text).toContain("Of 1 request(s) the number");
+  expect((await mailTo(request, person.email, /account is closed/)).text).toContain("Of 1 request the number");
 
   // the account is unknown afterwards, and the nonprofit sees the grant without the person
   await page.goto("/profile");

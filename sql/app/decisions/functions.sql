@@ -240,7 +240,7 @@ begin
       perform private.fail(409, 'second_approval_by_other', 'You gave the first approval. Another manager or admin must give the second.');
     end if;
     if granted <> f.amount then
-      perform private.fail(409, 'amount_differs', 'The first approval was for ' || private.amount_text(f.amount) || '. Deny it to start again.', jsonb_build_object('amount', f.amount));
+      perform private.fail(409, 'amount_differs', 'The first approval was for ' || private.amount_text(f.amount) || '. Approve the same amount, or deny the request.', jsonb_build_object('amount', f.amount));
     end if;
   end if;
   -- one approval at a time per organization, so that two cannot both spend what remains

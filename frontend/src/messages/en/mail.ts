@@ -104,8 +104,11 @@ export const mail = define("mail", {
   "closed.heading": "Your account is closed",
   "closed.p1": "Your profile, your drafts, your requests, your papers and your messages are erased.",
   "closed.nothing": "Nothing of your requests stays.",
-  "closed.kept":
-    "Of {count} request(s) the number, the kind of help, the amount and the dates stay in the books of the nonprofits. Your name and your papers do not.",
+  "closed.kept": {
+    one: "Of {count} request the number, the kind of help, the amount and the dates stay in the books of the nonprofits. Your name and your papers do not.",
+    other:
+      "Of {count} requests the number, the kind of help, the amount and the dates stay in the books of the nonprofits. Your name and your papers do not.",
+  },
   "closed.why": "You get this mail because the account of this address was just closed.",
 
   "pledged.subject": "Thank you for your pledge to {nonprofit}",

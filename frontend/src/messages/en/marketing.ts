@@ -65,7 +65,7 @@ export const marketing = define("marketing", {
   nonprofitsMorning: "Morning",
   nonprofitsMorningTitle: "Open the list",
   nonprofitsMorningBody:
-    "New requests stand on top, with the days they wait. Who opened what is written beside it, so nobody does the work twice.",
+    "The requests that wait longest stand on top, with the days they wait. Who opened what is written beside it, so nobody does the work twice.",
   nonprofitsNoon: "Noon",
   nonprofitsNoonTitle: "Decide with everything in view",
   nonprofitsNoonBody:

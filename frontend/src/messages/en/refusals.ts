@@ -19,7 +19,7 @@ export const refusals = define("refusals", {
   organization_not_found: "This nonprofit is not available.",
   request_not_found: "We could not find this request. Please check the number and try again.",
   already_joined: "This person has already joined.",
-  amount_differs: "The first approval was for another amount. Deny it to start again.",
+  amount_differs: "The first approval was for another amount. Approve the same amount, or deny the request.",
   changed_meanwhile:
     "A colleague changed the same settings meanwhile. Nothing was saved. Look at their version, then save yours again.",
   documents_not_wanted: "This request does not take documents now.",
