@@ -178,7 +178,8 @@ fn rotate_signing(
     let pair_signs = keys.iter().any(|jwk| signs(jwk) && !is_secret(jwk, old));
     let mut next = Vec::new();
     if terms.signing_key || pair_signs || !waiting.is_empty() {
-        let mut pair = waiting.into_iter().next();
+        // Prepared pairs were in the same file as the leaked keys.
+        let mut pair = waiting.into_iter().next().filter(|_| !terms.is_leaked);
         if let Some(pair) = &mut pair {
             pair.insert("key_ops".to_owned(), json!(["sign", "verify"]));
         }
@@ -198,7 +199,8 @@ fn rotate_signing(
             if !terms.is_leaked {
                 next.push(former_pair(jwk, tokens_until));
             }
-        } else {
+        } else if !(terms.is_leaked && jwk.contains_key("exp")) {
+            // One with an expiry is a former pair of ours, which may have leaked while it signed.
             next.push(jwk);
         }
     }
@@ -251,7 +253,8 @@ pub fn prepare(source: &Source, signing_key: bool) -> anyhow::Result<Change> {
 pub fn rotate(source: &Source, terms: &Terms) -> anyhow::Result<Change> {
     let mut current = Current::read(source)?;
     let next = current.accepted.iter().position(AcceptedKeys::is_next);
-    let new = match next {
+    // Prepared and former keys are in the same file as the leaked ones.
+    let new = match next.filter(|_| !terms.is_leaked) {
         Some(at) => current.accepted.remove(at),
         None => fresh(&current)?,
     };
@@ -259,7 +262,7 @@ pub fn rotate(source: &Source, terms: &Terms) -> anyhow::Result<Change> {
     let keys_until = terms.now + terms.keep_keys;
     let signing = rotate_signing(&current, &new, terms, tokens_until);
     let mut accepted = current.accepted;
-    accepted.retain(|keys| !keys.is_over(terms.now));
+    accepted.retain(|keys| !terms.is_leaked && !keys.is_over(terms.now));
     if !terms.is_leaked {
         let times = (Some(tokens_until), Some(keys_until));
         accepted.push(AcceptedKeys { tokens_until: times.0, keys_until: times.1, ..current.keys });
@@ -455,6 +458,28 @@ mod tests {
             let key = served(&before).2.service_role().to_owned();
             assert_eq!(served(&after).2.token_of(&key), None);
             assert!(!after.get("GOTRUE_JWT_KEYS").unwrap_or_default().contains(&URL_SAFE_NO_PAD.encode(OWN)));
+        }
+    }
+
+    #[test]
+    fn nothing_of_keys_that_leaked_earlier_or_were_prepared_is_accepted() {
+        for before in settings() {
+            let now = Utc::now();
+            let old = token(&before);
+            let rotated = with(before.clone(), &rotate(&before, &terms(now)).expect("rotated"));
+            let prepared = with(rotated.clone(), &prepare(&rotated, true).expect("prepared"));
+            let later = with(prepared.clone(), &rotate(&prepared, &terms(now)).expect("rotated"));
+            let leaked = Terms { is_leaked: true, ..terms(now) };
+            let after = with(prepared.clone(), &rotate(&prepared, &leaked).expect("rotated"));
+            for token in [&old, &token(&rotated), &token(&later)] {
+                assert_eq!(takes(&after, token), [false, false]);
+            }
+            let keys = served(&after).2;
+            for source in [&before, &rotated, &later] {
+                assert_eq!(keys.token_of(served(source).2.service_role()), None);
+            }
+            assert_ne!(after.get("JWT_SECRET"), later.get("JWT_SECRET"), "the prepared secret is not used");
+            assert_eq!(takes(&after, &token(&after)), [true, true]);
         }
     }
 
