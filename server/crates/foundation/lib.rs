@@ -11,6 +11,8 @@ pub mod http;
 pub mod jwt;
 #[path = "../../src/mail/mod.rs"]
 pub mod mail;
+#[path = "../../src/owner.rs"]
+pub mod owner;
 #[path = "../../src/schema_cache/mod.rs"]
 pub mod schema_cache;
 #[path = "../../src/secret.rs"]

@@ -4,7 +4,7 @@
 //! PostgreSQL asks for the list of files of the archive that this one continues. The server cannot open that archive, so the list
 //! of the last one is kept beside the state of the backups. The name of an incremental archive says which one it continues.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -19,6 +19,7 @@ use super::error::BackupError;
 use super::program::Running;
 use super::state::FOLDER;
 use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention};
+use crate::owner;
 
 /// Which archive the next one continues, and what PostgreSQL needs to know about it.
 const PARENT: &str = "parent.json";
@@ -54,7 +55,9 @@ impl Parent {
         let is_whole = std::fs::read(&parent.list).is_ok_and(|list| hex::encode(Sha256::digest(list)) == parent.sha256);
         let is_there = parent.archive == backup_store.full_name(&parent.name)
             && backup_store.names().await?.contains(&parent.name);
-        Ok((is_whole && is_there).then_some(parent))
+        // An archive may only continue an earlier one.
+        let is_past = retention::time_of(&parent.name).is_some_and(|begun| begun < Utc::now());
+        Ok((is_whole && is_there && is_past).then_some(parent))
     }
 
     /// Has the next incremental archive continue `made`, if PostgreSQL can.
@@ -74,7 +77,12 @@ impl Parent {
         let write = |name: &str, content: &[u8]| {
             let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
             std::fs::create_dir_all(&folder)
-                .and_then(|()| std::fs::write(&partial, content))
+                .and_then(|()| owner::hand_over(&folder))
+                .and_then(|()| match std::fs::remove_file(&partial) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                    _ => std::fs::write(&partial, content),
+                })
+                .and_then(|()| owner::hand_over(&partial))
                 .and_then(|()| std::fs::rename(&partial, &path))
                 .map_err(BackupError::io("cannot write", &path))
         };

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::error::BackupError;
+use crate::owner;
 
 /// Below the data folder. A server that was started as root and has dropped its privileges can write there.
 pub const FOLDER: &str = "backups";
@@ -123,6 +124,7 @@ fn write(data_dir: &Path, name: &str, content: &impl Serialize) -> Result<(), Ba
     let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
     let write = || -> io::Result<()> {
         std::fs::create_dir_all(&folder)?;
+        owner::hand_over(&folder)?;
         match std::fs::remove_file(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -130,6 +132,7 @@ fn write(data_dir: &Path, name: &str, content: &impl Serialize) -> Result<(), Ba
         std::fs::write(&partial, serde_json::to_vec_pretty(content)?)?;
         // The server may run as another user than the command.
         std::fs::set_permissions(&partial, std::fs::Permissions::from_mode(0o644))?;
+        owner::hand_over(&partial)?;
         std::fs::rename(&partial, &path)
     };
     write().map_err(BackupError::io("cannot write", &path))

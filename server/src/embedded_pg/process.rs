@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::account::{Account, command};
 use super::{EmbeddedError, cluster, holder_of, roles};
+use crate::owner;
 
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// A log larger than this is renamed to `postgres.log.1` at the next start.
@@ -326,6 +327,7 @@ fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
         .custom_flags(super::NO_LINKS)
         .open(path)
         .map_err(EmbeddedError::io("cannot write", path))?;
+    owner::hand_over(path).map_err(EmbeddedError::io("cannot hand over", path))?;
     let known = file.metadata().map_err(EmbeddedError::io("cannot read", path))?;
     // Older servers created it readable for everybody.
     if known.mode() & 0o077 != 0 {

@@ -174,7 +174,9 @@ impl Role {
             .batch_execute(&format!("alter role {} password '{verifier}'", self.name))
             .await
             .map_err(|error| roles_failed(db, &error))?;
-        std::fs::rename(self.next(), &self.file).map_err(EmbeddedError::io("cannot write", &self.file))?;
+        std::fs::rename(self.next(), &self.file)
+            .and_then(|()| sync_folder_of(&self.file))
+            .map_err(EmbeddedError::io("cannot write", &self.file))?;
         Ok(new)
     }
 }
@@ -190,8 +192,14 @@ fn write(path: &Path, password: &str) -> Result<(), EmbeddedError> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .and_then(|mut file| file.write_all(password.as_bytes()))
+        .and_then(|mut file| file.write_all(password.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| sync_folder_of(path))
         .map_err(EmbeddedError::io("cannot write", path))
+}
+
+/// A password that PostgreSQL knows must survive a power failure, and so must the name of its file.
+fn sync_folder_of(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
 }
 
 fn roles_failed(db: &Path, error: &tokio_postgres::Error) -> EmbeddedError {

@@ -14,6 +14,8 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::owner;
+
 /// The lock file of the hold. Its content does not matter.
 const FILE: &str = ".backup";
 /// The lock file of continuous archiving, which contains how far files were copied.
@@ -23,7 +25,14 @@ const ARCHIVING: &str = ".log";
 ///
 /// `None` if the folder does not exist.
 pub fn hold_removals(root: &Path) -> io::Result<Option<File>> {
-    let Some(file) = open(root, FILE)? else { return Ok(None) };
+    let file = match open(root, FILE) {
+        // Another user has created it. A lock needs no right to write.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Some(File::open(root.join(FILE)).map_err(|_| error)?)
+        }
+        outcome => outcome?,
+    };
+    let Some(file) = file else { return Ok(None) };
     flock(&file, FlockOperation::LockExclusive)?;
     Ok(Some(file))
 }
@@ -34,7 +43,11 @@ fn open(root: &Path, name: &str) -> io::Result<Option<File>> {
     options.read(true).write(true).create(true).truncate(false).mode(0o644);
     match options.open(root.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        outcome => outcome.map(Some),
+        outcome => {
+            let file = outcome?;
+            owner::hand_over(&root.join(name))?;
+            Ok(Some(file))
+        }
     }
 }
 
