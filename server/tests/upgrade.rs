@@ -229,11 +229,29 @@ async fn a_database_of_an_older_npm_postgresql_is_upgraded_and_can_go_back() {
     house.serve(&http).await;
     everything_is_there(&house, &http, &session, "18", "C C.UTF-8 UTF8").await;
     house.stop();
+    // The server's passwords may have changed since.
+    let aside = |begin: &str| names(&house.data).into_iter().find(|name| name.starts_with(begin)).expect("aside");
+    let password = |folder: &str| house.data.join(folder).join("admin.password");
+    std::fs::write(password(""), "of the upgraded").expect("written");
+    std::fs::write(password(&aside("before-upgrade-")), "of the former").expect("written");
     let (done, text) = house.run(&["upgrade", "--back"]);
     assert!(done && text.contains("the database of PostgreSQL 17 is back in place"), "{text}");
+    let read = |folder: &str| std::fs::read_to_string(password(folder)).expect("a password");
+    assert_eq!((read(""), read(&aside("after-upgrade-"))), ("of the former".to_owned(), "of the upgraded".to_owned()));
     house.settings = vec![("PG_BIN_DIR", given)];
     house.serve(&http).await;
     everything_is_there(&house, &http, &session, "17", "C C.UTF-8 UTF8").await;
+    // What was uploaded since the upgrade has a row in the upgraded database only, and stays until that is given up.
+    let upload = house.data.join("storage/stub/later");
+    std::fs::create_dir_all(&upload).expect("a folder");
+    std::fs::write(upload.join(uuid::Uuid::new_v4().to_string()), "x").expect("a file");
+    let sweep = ["storage", "sweep", "--min-age", "0"];
+    let (done, text) = house.run(&sweep);
+    assert!(!done && text.contains("holds a database that was set aside"), "{text}");
+    let aside = names(&house.data).into_iter().find(|name| name.starts_with("after-upgrade-")).expect("aside");
+    std::fs::remove_dir_all(house.data.join(aside)).expect("removed");
+    let (done, text) = house.run(&sweep);
+    assert!(done && text.contains("1 files without a row were removed"), "{text}");
 }
 
 /// A kill at each stage of the upgrade: the former database is as it was to the last byte, and the next upgrade succeeds.

@@ -22,7 +22,8 @@ use super::log::{Piece, RestorePoint, covering, parse_lsn};
 use super::program::Running;
 use super::stop_flag::StopFlag;
 use super::{age::Identity, blocking, cluster, files, keys, log};
-use crate::embedded_pg::{self, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
+use crate::embedded_pg::{self, BEFORE_RESTORE, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
+use crate::owner;
 
 /// Folder for unpacking, below the data root and below the folder of files. The sweep and the next backup skip names that begin
 /// with a dot.
@@ -478,7 +479,7 @@ impl Staged {
         let target = self.site.cluster();
         let former = if target.exists() {
             // Renamed first, so that an interrupted swap is not mistaken for remains and removed.
-            let aside = self.site.root.join(format!("before-restore-{}", Utc::now().format("%Y%m%dT%H%M%SZ")));
+            let aside = self.site.root.join(format!("{BEFORE_RESTORE}{}", Utc::now().format("%Y%m%dT%H%M%SZ")));
             rename(&self.below_root, &aside)?;
             let former = aside.join(cluster::FOLDER);
             renameat_with(CWD, &former, CWD, &target, RenameFlags::EXCHANGE)
@@ -489,12 +490,18 @@ impl Staged {
             None
         };
         for file in &passwords {
+            // The former cluster's passwords stay beside it.
+            let aside = former.as_ref().and_then(|db| Some(db.parent()?.join(file.file_name()?)));
+            match aside {
+                Some(aside) if file.exists() => rename(file, &aside)?,
+                _ => {
+                    let _ = std::fs::remove_file(file);
+                }
+            }
             let next = file.with_extension("next");
             if next.exists() {
                 rename(&next, file)?;
-            } else {
-                // It belonged to the former cluster.
-                let _ = std::fs::remove_file(file);
+                owner::hand_over(file).map_err(BackupError::io("cannot hand over", file))?;
             }
         }
         sync_folder(&self.site.root)?;

@@ -3,7 +3,7 @@
 //! `storage migrate` and `storage sweep` log in as the database's owner and then act as
 //! service_role, like the server, because a project may have put its own functions on the tables that are read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::project;
 use crate::audit::note_command;
 use crate::config::{Reader, Secret, Source};
 use crate::db::{Pool, PoolOptions};
+use crate::embedded_pg;
 use crate::jwt::KeySet;
 use crate::jwt::bearer::Bearer;
 use crate::storage::migrate::{Moved, move_files};
@@ -115,6 +116,15 @@ fn settings(source: &Source) -> anyhow::Result<StorageConfig> {
 
 async fn sweep_once(args: &SweepArgs, source: &Source) -> anyhow::Result<()> {
     let config = settings(source)?;
+    let reader = Reader::new(source);
+    if reader.text(&["DATABASE_URL"]).is_none()
+        && let Some(folder) = embedded_pg::set_aside(Path::new(&reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")))
+    {
+        anyhow::bail!(
+            "{} holds a database that was set aside, and its files have no row in the current one: remove that folder first",
+            folder.display()
+        );
+    }
     let removed = Database::with(source, async |logins| {
         let pool = Pool::new(&logins.url, &PoolOptions { size: 2, ..PoolOptions::default() })?;
         // No token is read, so any key will do.

@@ -311,6 +311,22 @@ pub fn cluster_of(data_root: &Path) -> Option<PathBuf> {
     places(&requested).into_iter().map(|root| root.join("db")).find(|db| db.join("PG_VERSION").is_file())
 }
 
+/// How the names of the folders begin in which `restore --replace` and `upgrade` keep a database that they have replaced.
+pub const BEFORE_RESTORE: &str = "before-restore-";
+pub const BEFORE_UPGRADE: &str = "before-upgrade-";
+pub const AFTER_UPGRADE: &str = "after-upgrade-";
+
+/// A database that was set aside beside the cluster of a data root, and may be put back; `None` if there is none.
+pub fn set_aside(data_root: &Path) -> Option<PathBuf> {
+    let cluster = cluster_of(data_root)?;
+    let is_former =
+        |name: &str| [BEFORE_RESTORE, BEFORE_UPGRADE, AFTER_UPGRADE].iter().any(|begin| name.starts_with(begin));
+    let entries = std::fs::read_dir(cluster.parent()?).ok()?.flatten();
+    entries
+        .map(|entry| entry.path())
+        .find(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_former))
+}
+
 /// Copies a stopped cluster, or any folder, to a new place, keeping the owners and modes that PostgreSQL requires. Copies
 /// share their blocks if the file system supports it.
 pub fn copy_folder(from: &Path, to: &Path) -> Result<(), EmbeddedError> {

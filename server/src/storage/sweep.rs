@@ -2,6 +2,7 @@
 //! Crashes leave such files, and so do rows that were deleted in the database directly.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Storage;
@@ -20,8 +21,9 @@ const GATHERED: usize = 50_000;
 /// Expired uploads ended per query.
 const EXPIRED_PAGE: i64 = 100;
 
-/// Runs at startup and then every hour, for as long as the runtime lives.
-pub fn spawn(storage: Storage) {
+/// Runs at startup and then every hour, for as long as the runtime lives. While `former` names a database that was set aside, no
+/// file is removed, because its rows may still name it.
+pub fn spawn(storage: Storage, former: impl Fn() -> Option<PathBuf> + 'static) {
     actix_web::rt::spawn(async move {
         loop {
             match call_hourly(&storage).await {
@@ -37,10 +39,15 @@ pub fn spawn(storage: Storage) {
                 Ok(ended) => tracing::info!(ended, "resumable uploads ended unfinished"),
                 Err(error) => tracing::warn!(%error, "old resumable uploads could not be ended"),
             }
-            match sweep(&storage, MIN_AGE).await {
-                Ok(0) => {}
-                Ok(removed) => tracing::info!(removed, "files without a row were removed from the store"),
-                Err(error) => tracing::warn!(%error, "the file store could not be swept"),
+            match former() {
+                Some(folder) => {
+                    tracing::info!(folder = %folder.display(), "files without a row are kept for a database that was set aside");
+                }
+                None => match sweep(&storage, MIN_AGE).await {
+                    Ok(0) => {}
+                    Ok(removed) => tracing::info!(removed, "files without a row were removed from the store"),
+                    Err(error) => tracing::warn!(%error, "the file store could not be swept"),
+                },
             }
             tokio::time::sleep(INTERVAL).await;
         }

@@ -18,7 +18,7 @@ use crate::cli::card;
 use crate::cli::stop::Stop;
 use crate::config::{CertificateSource, INBOX_TAKES_SMTP, Reader, ServerConfig, Source, SqlSource};
 use crate::db::{self, Pool, PoolOptions, Pulse};
-use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
+use crate::embedded_pg::{self, EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
 use crate::gateway::ApiKeys;
 use crate::http::draining;
 use crate::http::listen::Listener;
@@ -226,7 +226,8 @@ pub async fn serve(
         writing
     });
     let (keys, rest) = (app.keys.clone(), app.rest.clone());
-    crate::storage::sweep::spawn(app.storage.clone());
+    let data_dir = settings.server.database_url.is_none().then(|| settings.server.data_dir.clone());
+    crate::storage::sweep::spawn(app.storage.clone(), move || embedded_pg::set_aside(data_dir.as_deref()?));
     let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings, source))?;
     let (realtime, draining, drain) = (app.realtime.clone(), app.draining.clone(), settings.server.drain);
     let mut doors = vec![listeners.api.try_clone()?];

@@ -18,6 +18,7 @@ use chrono::Utc;
 use super::UpgradeError;
 use super::programs::{Places, Programs, number};
 use crate::embedded_pg::{self, EmbeddedOptions, Logins, Site};
+use crate::owner;
 use place::{AFTER, BEFORE, exchange, rename, sync_folder, tidy};
 use staging::Staging;
 
@@ -123,7 +124,26 @@ pub async fn back(embedded: &EmbeddedOptions) -> Result<(String, PathBuf), Upgra
     let last = site.root.join(last.ok_or_else(nothing)?);
     let version = embedded_pg::version_of(&last.join("db")).ok_or_else(nothing)?;
     let upgraded = embedded_pg::version_of(&site.cluster()).unwrap_or_default();
+    // With both password files in place, startup finds the one that works for either cluster.
+    for file in site.password_files() {
+        let Some(beside) = file.file_name().map(|name| last.join(name)).filter(|beside| beside.exists()) else {
+            continue;
+        };
+        let next = file.with_extension("next");
+        std::fs::copy(&beside, &next)
+            .and_then(|_| owner::hand_over(&next))
+            .map_err(UpgradeError::io("cannot write", &next))?;
+    }
     exchange(&last.join("db"), &site.cluster())?;
+    for file in site.password_files() {
+        let (next, beside) = (file.with_extension("next"), file.file_name().map(|name| last.join(name)));
+        if let (true, Some(beside)) = (next.exists(), beside) {
+            if file.exists() {
+                rename(&file, &beside)?;
+            }
+            rename(&next, &file)?;
+        }
+    }
     let aside = site.root.join(format!("{AFTER}{upgraded}-{}", Utc::now().format("%Y%m%dT%H%M%SZ")));
     rename(&last, &aside)?;
     sync_folder(&site.root)?;

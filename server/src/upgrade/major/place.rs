@@ -13,9 +13,7 @@ use crate::embedded_pg;
 pub const STAGING: &str = ".upgrading";
 /// In it: the new cluster has answered, and the exchange is under way.
 pub const MARKER: &str = "answered";
-/// How folders of former clusters begin.
-pub const BEFORE: &str = "before-upgrade-";
-pub const AFTER: &str = "after-upgrade-";
+pub use embedded_pg::{AFTER_UPGRADE as AFTER, BEFORE_UPGRADE as BEFORE};
 
 /// Ends and removes what an interrupted upgrade has left. If that was interrupted after the exchange, the former cluster is kept.
 pub async fn tidy(root: &Path) -> Result<(), UpgradeError> {

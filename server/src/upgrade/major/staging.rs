@@ -190,8 +190,16 @@ impl<'a> Staging<'a> {
         for name in ["run", "extensions"] {
             let _ = std::fs::remove_dir_all(self.new.join(name));
         }
-        for name in ["postgres.log", "embedded.lock", "admin.password", "owner.password"] {
+        for name in ["postgres.log", "embedded.lock"] {
             let _ = std::fs::remove_file(self.new.join(name));
+        }
+        // This folder becomes the former cluster's, whose passwords stay beside it: the server's may change before it is put back.
+        for file in self.site.password_files() {
+            let Some(beside) = file.file_name().map(|name| self.new.join(name)) else { continue };
+            let _ = std::fs::remove_file(&beside);
+            if file.exists() {
+                std::fs::copy(&file, &beside).map_err(UpgradeError::io("cannot write", &beside))?;
+            }
         }
         let marker = self.root.join(MARKER);
         let text = format!("{} {}\n", self.from, self.site.major);
