@@ -84,8 +84,18 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     let (done, text) = house.run(&["restore", &copy, "--identity", "key.txt"]);
     assert!(!done && text.contains("is a copy of the embedded PostgreSQL's files"), "{text}");
 
+    // A restore that fails half-way can be tried again.
+    let failing = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'pg_restore (PostgreSQL) 99' || { echo 'pg_restore: error: no extension' >&2; exit 1; }\n";
+    std::fs::write(root.path().join("pg_restore"), failing).expect("a program");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(root.path().join("pg_restore"), executable).expect("its mode");
+    house.settings.push(("FERROBASE_PG_TOOLS", root.path().display().to_string()));
+    let (done, text) = restore(&house, &[]);
+    assert!(!done && text.contains("pg_restore failed: pg_restore: error: no extension"), "{text}");
+    house.settings.pop();
     let (done, text) = restore(&house, &[]);
     assert!(done && text.contains("and 1 files to"), "{text}");
+    assert_eq!(names(&files), ["b"], "nothing marks an unfinished restore");
     let other = connect(&url("other")).await;
     let count = "select count(*) from public.ledger where noise = md5(n::text)";
     assert_eq!(other.query_one(count, &[]).await.expect("rows").get::<_, i64>(0), 50_000);

@@ -3,7 +3,9 @@
 //! The unencrypted dump is never written to disk. It is read from a pipe in chunks of a few megabytes, each an entry of the archive.
 //! Point-in-time recovery is left to the database's provider. `pg_restore` restores everything in one transaction.
 
+use std::fs::DirBuilder;
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -90,6 +92,8 @@ async fn connect(url: &str) -> Result<Client, BackupError> {
     let opened = db::connect(&config).await.map_err(|error| BackupError::Database(error.to_string()));
     let (client, connection) = opened?;
     tokio::spawn(connection);
+    // A provider's limits are for requests. Counting large tables takes longer.
+    client.batch_execute("set statement_timeout = 0; set idle_session_timeout = 0").await?;
     Ok(client)
 }
 
@@ -149,6 +153,9 @@ async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) ->
     Ok(Written { size, made_at, chain: None, files, list: None })
 }
 
+/// Beside the files of a restore that has not ended: they may be put there again.
+const UNFINISHED: &str = ".unfinished-restore";
+
 /// Where a dump is restored to.
 #[derive(Clone, Debug)]
 pub struct DumpTarget {
@@ -174,12 +181,18 @@ pub async fn restore(
     }
     let client = connect(&target.url).await?;
     require_empty(&client).await?;
-    require_no_files(&target.files)?;
+    let unfinished = target.files.join(UNFINISHED);
+    if !unfinished.exists() {
+        require_no_files(&target.files)?;
+        let marked = DirBuilder::new().recursive(true).mode(0o700).create(&target.files);
+        marked.and_then(|()| std::fs::write(&unfinished, "")).map_err(BackupError::io("cannot write", &unfinished))?;
+    }
     // Files first: a file without a row is harmless, a row without its file is not.
     let (files, settings) = prepare(archive, identities, &stop_flag, &client, &target.files).await?;
     drop(client);
     pg_restore.args(["--exit-on-error", "--single-transaction", "--no-password"]);
     feed(archive, identities, &stop_flag, pg_restore).await?;
+    std::fs::remove_file(&unfinished).map_err(BackupError::io("cannot remove", &unfinished))?;
     Ok((manifest, files, settings))
 }
 

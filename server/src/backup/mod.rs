@@ -262,7 +262,7 @@ pub async fn retain(
     let names = backup_store.names().await?;
     let proved = State::read(data_dir).proved.map(|proved| proved.archive);
     let proved = names.iter().find(|name| proved.as_ref() == Some(&backup_store.full_name(name)));
-    let old = retention::too_old(&names, keep, proved.map(String::as_str));
+    let old = retention::too_old(&names, keep, proved.map(String::as_str), Utc::now());
     backup_store.remove(&old).await?;
     // WAL from before the oldest archive is useless without an older archive.
     let oldest = names.iter().filter(|name| !old.contains(name)).filter_map(|name| retention::time_of(name)).min();

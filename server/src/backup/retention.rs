@@ -8,10 +8,11 @@ use super::SUFFIX;
 use super::error::BackupError;
 
 /// The archives among `names` that are older than the newest `keep`, except `proved`, the last verified one, and the parents of
-/// incremental archives that are kept. Names that are not archives are ignored.
-pub fn too_old(names: &[String], keep: NonZeroUsize, proved: Option<&str>) -> Vec<String> {
+/// incremental archives that are kept. Those from after `now` count as the oldest: they were made while the clock was ahead, and
+/// would otherwise outlive all that follow. Names that are not archives are ignored.
+pub fn too_old(names: &[String], keep: NonZeroUsize, proved: Option<&str>, now: DateTime<Utc>) -> Vec<String> {
     let mut archives: Vec<String> = names.iter().filter(|name| is_archive(name)).cloned().collect();
-    archives.sort();
+    archives.sort_by_cached_key(|name| (time_of(name).is_none_or(|time| time <= now), name.clone()));
     let old = archives.len().saturating_sub(keep.get());
     let stays = archives.iter().skip(old).map(String::as_str).chain(proved);
     // Of a chain with a gap, the remaining archives are kept.
@@ -95,17 +96,29 @@ mod tests {
         let name = |day| archive_name(Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time"));
         let mut names: Vec<String> = (1..=5).rev().map(name).collect();
         names.extend(["ferrobase-mine.tar.gz.age".to_owned(), format!("{}.partial", name(6)), "notes.txt".to_owned()]);
-        let old = |keep: usize| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), Some(&name(2)));
+        let now = Utc.with_ymd_and_hms(2026, 3, 5, 5, 0, 0).single().expect("a time");
+        let old = |keep: usize| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), Some(&name(2)), now);
         assert_eq!(old(9), [""; 0]);
         assert_eq!(old(2), [name(1), name(3)]);
     }
+
+    #[test]
+    fn archives_of_a_clock_that_was_ahead_are_removed_first() {
+        let name = |day| archive_name(Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time"));
+        let now = Utc.with_ymd_and_hms(2026, 3, 3, 4, 5, 6).single().expect("a time");
+        let names = [name(1), name(2), name(3), name(20), name(21)];
+        let keep = |keep| NonZeroUsize::new(keep).expect("not zero");
+        assert_eq!(too_old(&names, keep(3), None, now), [name(20), name(21)]);
+        assert_eq!(too_old(&names, keep(1), None, now), [name(20), name(21), name(1), name(2)]);
+    }
+
     #[test]
     fn an_archive_that_a_later_one_depends_on_is_kept() {
         let at = |day| Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time");
         let (full, after) = (|day| archive_name(at(day)), |day, parent| incremental_name(at(day), at(parent)));
         let names = [full(1), after(2, 1), full(3), after(4, 3), after(5, 4), full(6), after(7, 6)];
-        let old =
-            |keep: usize, proved: Option<&str>| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), proved);
+        let keep = |keep: usize| NonZeroUsize::new(keep).expect("not zero");
+        let old = |number: usize, proved: Option<&str>| too_old(&names, keep(number), proved, at(8));
         assert_eq!(old(2, None), [full(1), after(2, 1), full(3), after(4, 3), after(5, 4)]);
         assert_eq!(old(3, None), [full(1), after(2, 1)], "the fifth needs the third and the fourth");
         assert_eq!(old(1, None), [full(1), after(2, 1), full(3), after(4, 3), after(5, 4)]);

@@ -66,11 +66,11 @@ pub fn parse_lsn(text: &str) -> Option<u64> {
     Some(u64::from_str_radix(high, 16).ok()? << 32 | u64::from_str_radix(low, 16).ok()?)
 }
 
-/// The pieces of `chain`, in order.
+/// The pieces of `chain`, in the order of the WAL. The clock may have been set back between two of them.
 pub fn of_chain(names: &[String], chain: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = names.iter().filter_map(|name| Piece::parse(name)).collect();
     pieces.retain(|piece| piece.chain == chain);
-    pieces.sort();
+    pieces.sort_by_key(|piece| (piece.start, piece.end, piece.time));
     pieces
 }
 
@@ -130,6 +130,13 @@ mod tests {
             assert_eq!(Piece::parse(other), None, "{other}");
         }
         assert_eq!(parse_lsn("1/16B3748"), Some(0x1_016B_3748));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_leaves_no_gap() {
+        let names = [piece("a", 0, 10, 30), piece("a", 10, 10, 31), piece("a", 10, 20, 5), piece("a", 20, 30, 6)];
+        let taken = covering(&names, "a", 4, RestorePoint::Latest).expect("whole");
+        assert_eq!(taken.iter().map(|piece| piece.end).collect::<Vec<_>>(), [10, 10, 20, 30]);
     }
 
     #[test]

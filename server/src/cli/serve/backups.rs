@@ -164,7 +164,10 @@ async fn make(plan: &Plan, backup_store: &BackupStore, every: Duration) -> anyho
         Some(_) => make_next(contents, backup_store, recipients, data_dir, config.full_every).await?,
         None => backup::make(contents, backup_store, recipients).await?,
     };
-    Parent::record(data_dir, &made)?;
+    // The archive is complete. The next one continues an earlier one instead, or is a full one.
+    if let Err(error) = Parent::record(data_dir, &made) {
+        tracing::error!(%error, "the next archive cannot continue this one");
+    }
     Ok(Some(made))
 }
 
