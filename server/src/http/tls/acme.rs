@@ -78,9 +78,11 @@ pub async fn follow(config: AcmeConfig, folder: PathBuf, certificates: Arc<Certi
     }
 }
 
-/// The certificate in the folder, if it is for these names, and when it has to be renewed.
+/// The certificate in the folder, if it is of this authority and for these names, and when it has to be renewed.
 fn kept(config: &AcmeConfig, folder: &Path) -> Option<(CertifiedKey, SystemTime)> {
-    let names = std::fs::read_to_string(folder.join(NAMES)).ok()?;
+    let text = std::fs::read_to_string(folder.join(NAMES)).ok()?;
+    // Earlier versions did not name the authority, so another one's line is compared as a name and differs.
+    let names = text.strip_prefix(&format!("{}\n", config.directory)).unwrap_or(&text);
     if names.lines().ne(config.domains.iter().map(String::as_str)) {
         return None;
     }
@@ -128,7 +130,9 @@ async fn order(config: &AcmeConfig, folder: &Path, certificates: &Certificates) 
     remove(folder, NAMES)?;
     write(folder, KEY, key.as_bytes())?;
     write(folder, CERTIFICATE, chain.as_bytes())?;
-    write(folder, NAMES, config.domains.join("\n").as_bytes())
+    // An authority for tests gives certificates that no browser accepts.
+    let names = format!("{}\n{}\n", config.directory, config.domains.join("\n"));
+    write(folder, NAMES, names.as_bytes())
 }
 
 /// The account at this authority, made at the first time.
@@ -271,6 +275,10 @@ mod tests {
         write(folder.path(), NAMES, b"a.example").expect("written");
         assert!(kept(&config(&["a.example"]), folder.path()).is_some());
         assert!(kept(&config(&["a.example", "b.example"]), folder.path()).is_none());
+        let at = |directory: &str| AcmeConfig { directory: directory.to_owned(), ..config(&["a.example"]) };
+        write(folder.path(), NAMES, b"https://tests.example/directory\na.example\n").expect("written");
+        assert!(kept(&at("https://tests.example/directory"), folder.path()).is_some());
+        assert!(kept(&at("https://real.example/directory"), folder.path()).is_none(), "of another authority");
         let mode = std::fs::metadata(folder.path().join(KEY)).expect("the key").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
