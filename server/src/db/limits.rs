@@ -24,3 +24,13 @@ pub const PULSE_AGE: Duration = Duration::from_millis(500);
 
 /// How long no connection is opened after PostgreSQL was found silent.
 pub const DOWN: Duration = Duration::from_secs(1);
+
+/// Silence on an idle connection after which TCP asks whether the other machine still answers, how often it repeats
+/// that, and how many probes may stay without an answer. The connection string may override all three.
+pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+pub const KEEPALIVE_RETRIES: u32 = 3;
+
+/// How long sent bytes may stay without an acknowledgement (`TCP_USER_TIMEOUT`, Linux only) on connections without a
+/// [`Pulse`](super::Pulse). `tcp_user_timeout` in the URL overrides it.
+pub const UNACKNOWLEDGED: Duration = Duration::from_secs(20);

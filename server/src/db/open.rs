@@ -2,8 +2,8 @@
 //! login, within [`limits::OPEN`](super::limits::OPEN).
 //!
 //! tokio-postgres negotiates and logs in on a stream that it does not own. [`Opened::into_client`] leaves the stream
-//! there; [`Opened::into_wire`] takes it back for our own protocol code. The order of hosts and addresses, keepalives
-//! and `target_session_attrs` work as in tokio-postgres and libpq.
+//! there; [`Opened::into_wire`] takes it back for our own protocol code. The order of hosts and addresses and
+//! `target_session_attrs` work as in tokio-postgres and libpq. Keepalives have other defaults ([`keep_alive`]).
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{CancelToken, Config};
 
 use super::cancel::{Cancel, Registration};
-use super::limits::{CANCEL, OPEN};
+use super::limits::{CANCEL, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, OPEN, UNACKNOWLEDGED};
 use super::socket::{Socket, Stream, Watch};
 use super::wire::Wire;
 use super::{Client, DbError, Pulse, replaced, tls, with_causes};
@@ -232,7 +232,7 @@ async fn open_at(
     let database = replaced::times();
     let stream = open_stream(&address).await.map_err(|error| unreachable(&error))?;
     if let Stream::Tcp(stream) = &stream {
-        keep_alive(config, stream).map_err(|error| unreachable(&error))?;
+        keep_alive(config, stream, pulse.is_some()).map_err(|error| unreachable(&error))?;
     }
     let watch = Watch::default();
     let lent = Lent::new(Socket::new(stream, watch.clone(), pulse.cloned()));
@@ -295,21 +295,30 @@ async fn open_stream(address: &Address) -> io::Result<Stream> {
     }
 }
 
-fn keep_alive(config: &Config, stream: &TcpStream) -> io::Result<()> {
+/// Ends the connection if the server's machine dies without closing it; the system's defaults notice that after two
+/// hours. The connection string may set other values. `is_watched`: by a [`Pulse`], which needs no time limit.
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "other systems have no such time limit"))]
+fn keep_alive(config: &Config, stream: &TcpStream, is_watched: bool) -> io::Result<()> {
     let socket = SockRef::from(stream);
-    #[cfg(target_os = "linux")]
-    if let Some(timeout) = config.get_tcp_user_timeout() {
-        socket.set_tcp_user_timeout(Some(*timeout))?;
-    }
+    let (idle, default_idle) = (config.get_keepalives_idle(), Config::new().get_keepalives_idle());
+    let (interval, retries) = (config.get_keepalives_interval(), config.get_keepalives_retries());
+    // The driver does not tell its default from the same value in the connection string.
+    let idle = if idle == default_idle { KEEPALIVE_IDLE } else { idle };
     if config.get_keepalives() {
-        let mut keepalive = TcpKeepalive::new().with_time(config.get_keepalives_idle());
-        if let Some(interval) = config.get_keepalives_interval() {
-            keepalive = keepalive.with_interval(interval);
-        }
-        if let Some(retries) = config.get_keepalives_retries() {
-            keepalive = keepalive.with_retries(retries);
-        }
+        let keepalive = TcpKeepalive::new()
+            .with_time(idle)
+            .with_interval(interval.unwrap_or(KEEPALIVE_INTERVAL))
+            .with_retries(retries.unwrap_or(KEEPALIVE_RETRIES));
         socket.set_tcp_keepalive(&keepalive)?;
+    }
+    #[cfg(target_os = "linux")]
+    {
+        // Linux ends a connection after this time even if more keepalives are allowed, so it must not replace the
+        // connection string's.
+        let has_default_keepalives =
+            config.get_keepalives() && idle == KEEPALIVE_IDLE && interval.is_none() && retries.is_none();
+        let default = (has_default_keepalives && !is_watched).then_some(UNACKNOWLEDGED);
+        socket.set_tcp_user_timeout(config.get_tcp_user_timeout().copied().or(default))?;
     }
     Ok(())
 }
@@ -455,6 +464,39 @@ impl TlsConnect<Lent> for Keep {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_machine_that_dies_silently_is_noticed_within_25_seconds_unless_the_url_differs() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let seconds = |n: u64| std::time::Duration::from_secs(n);
+        for (parameters, is_watched, (idle, interval, retries), limit) in [
+            ("", false, (10, 5, 3), Some(20)),
+            // The pulse notices it, and a server that reads slowly is not dead.
+            ("", true, (10, 5, 3), None),
+            ("?keepalives_idle=60", false, (60, 5, 3), None),
+            ("?keepalives_interval=7&keepalives_retries=9", false, (10, 7, 9), None),
+            ("?tcp_user_timeout=40", false, (10, 5, 3), Some(40)),
+            ("?tcp_user_timeout=40", true, (10, 5, 3), Some(40)),
+        ] {
+            let config: Config = format!("postgresql://me@localhost/d{parameters}").parse().expect(parameters);
+            let stream = TcpStream::connect(address).await.expect("a connection");
+            keep_alive(&config, &stream, is_watched).expect(parameters);
+            let socket = SockRef::from(&stream);
+            assert!(socket.keepalive().expect("a flag"), "{parameters}");
+            assert_eq!(socket.tcp_keepalive_time().expect("a time"), seconds(idle), "{parameters}");
+            assert_eq!(socket.tcp_keepalive_interval().expect("a time"), seconds(interval), "{parameters}");
+            assert_eq!(socket.tcp_keepalive_retries().expect("a number"), retries, "{parameters}");
+            assert_eq!(socket.tcp_user_timeout().expect("a time"), limit.map(seconds), "{parameters} {is_watched}");
+        }
+        let off: Config = "postgresql://me@localhost/d?keepalives=0".parse().expect("a URL");
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        keep_alive(&off, &stream, false).expect("nothing to set");
+        let socket = SockRef::from(&stream);
+        assert!(!socket.keepalive().expect("a flag"));
+        assert_eq!(socket.tcp_user_timeout().expect("a time"), None);
+    }
 
     #[test]
     fn a_startup_message_is_recognized_and_requests_replication() {

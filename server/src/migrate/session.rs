@@ -64,6 +64,10 @@ impl Session {
     async fn open(url: &str, is_platforms: bool) -> Result<Self, MigrateError> {
         let mut config: tokio_postgres::Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
         config.application_name("ferrobase migrate");
+        if config.get_tcp_user_timeout().is_none() {
+            // A statement may run for longer while PostgreSQL reads none of those that were sent ahead.
+            config.tcp_user_timeout(Duration::ZERO);
+        }
         let (client, connection) = db::connect(&config).await.map_err(unopened)?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {

@@ -201,9 +201,13 @@ async fn load(loader: &mut Loader, mut dump: Dump) -> anyhow::Result<()> {
 }
 
 async fn connect(url: &str) -> anyhow::Result<Client> {
-    let (client, connection) = db::connect(&configuration(url)?)
-        .await
-        .map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
+    let mut config = configuration(url)?;
+    if config.get_tcp_user_timeout().is_none() {
+        // A trigger may keep PostgreSQL from reading a table's rows for longer.
+        config.tcp_user_timeout(std::time::Duration::ZERO);
+    }
+    let (client, connection) =
+        db::connect(&config).await.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
     actix_web::rt::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "the connection of the import ended");
