@@ -1,5 +1,8 @@
 //! Runs the jobs of pg_cron: each on its own connection as the role that created it, one run of a job at a time. Of
 //! several servers on one database, one runs the schedule.
+//!
+//! PostgreSQL continues a job's statement after its server has gone. So each run's connection holds a lock on its job:
+//! while it lives, the next server neither starts the job again nor marks the run as failed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,6 +13,7 @@ use chrono::{DateTime, Timelike, Utc};
 use futures_util::TryStreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::JobsConfig;
@@ -20,11 +24,15 @@ use crate::db::replaced;
 
 /// The advisory lock of the server that runs the schedule ("cron" in ASCII).
 const LOCK: i64 = 0x63_72_6f_6e;
+/// The first key of the advisory lock of a run ("cjob" in ASCII), in the job's database; [`key_of`] gives the second.
+const JOB_LOCK: i32 = 0x63_6a_6f_62;
 /// The most concurrent runs.
-const AT_ONCE: usize = 32;
+const AT_ONCE: u16 = 32;
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// How often a server without the schedule tries to get it, and one with it checks that the extension is installed.
 const ASK_EVERY: Duration = Duration::from_secs(15);
+/// By how many seconds PostgreSQL's clock may be behind that of a server: a run may seem to begin before its minute.
+const CLOCK_DIFFERENCE: i64 = 10;
 
 #[derive(Clone)]
 struct Job {
@@ -36,14 +44,17 @@ struct Job {
 }
 
 pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
+    let places = Arc::new(Semaphore::new(usize::from(AT_ONCE)));
+    let first = replaced::times();
     loop {
         let database = tokio::select! {
             database = replaced::current() => database,
-            () = stopped(&mut stop) => return,
+            () = stopped(&mut stop) => break,
         };
         let outcome = tokio::select! {
-            outcome = serve(&config, database) => outcome,
-            () = stopped(&mut stop) => return,
+            // The jobs of a new copy of a project have missed nothing.
+            outcome = serve(&config, database, database == first, &places) => outcome,
+            () = stopped(&mut stop) => break,
         };
         HAS_SCHEDULE.store(false, Ordering::Relaxed);
         if replaced::times() != database {
@@ -54,21 +65,25 @@ pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
         }
         tokio::select! {
             () = tokio::time::sleep(AGAIN_AFTER) => {}
-            () = stopped(&mut stop) => return,
+            () = stopped(&mut stop) => break,
         }
     }
+    HAS_SCHEDULE.store(false, Ordering::Relaxed);
+    // Another server has the schedule now. Runs of this one that end soon are recorded.
+    let _ = places.acquire_many(u32::from(AT_ONCE)).await;
 }
 
-/// `database`: of [`replaced::times`].
-async fn serve(config: &JobsConfig, database: u64) -> anyhow::Result<()> {
+/// `database`: of [`replaced::times`]. `catches_up`: also runs the current minute's jobs that have not begun, because the
+/// former server ended before.
+async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Arc<Semaphore>) -> anyhow::Result<()> {
     let (client, mut told) = listen::open(&config.service_url, "ferrobase_cron").await?;
     // The lock ends with the connection.
     while !client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?.get::<_, bool>(0) {
         tokio::time::sleep(ASK_EVERY).await;
     }
     HAS_SCHEDULE.store(true, Ordering::Relaxed);
-    let runner =
-        Runner { config: config.clone(), database, busy: Arc::default(), places: Arc::new(Semaphore::new(AT_ONCE)) };
+    let runner = Runner { config: config.clone(), database, busy: Arc::default(), places: Arc::clone(places) };
+    let mut abandoned: Vec<i64> = Vec::new();
     let (mut jobs, mut asked): (Vec<Job>, Option<Instant>) = (Vec::new(), None);
     let mut is_first = true;
     let mut last_run: HashMap<i64, Instant> = HashMap::new();
@@ -83,18 +98,17 @@ async fn serve(config: &JobsConfig, database: u64) -> anyhow::Result<()> {
             asked = Some(Instant::now());
             jobs = load(&client).await?;
             if is_first && !jobs.is_empty() {
-                client
-                    .execute(
-                        "update cron.job_run_details set status = 'failed', return_message = 'server restarted',
-                           end_time = now() where status in ('starting', 'connecting', 'sending', 'running')",
-                        &[],
-                    )
-                    .await?;
+                abandoned = close_runs(&client, None).await?;
+            } else if !abandoned.is_empty() {
+                abandoned = close_runs(&client, Some(abandoned.as_slice())).await?;
             }
         }
         let now = Utc::now();
         let is_new_minute = minute_of(now) != last_minute;
         last_minute = minute_of(now);
+        // The minute began before this server had the schedule.
+        let catches_up = catches_up && is_first && !is_new_minute;
+        let minute = now - chrono::Duration::seconds(i64::from(now.second()) + CLOCK_DIFFERENCE);
         for job in &jobs {
             let is_due = match &job.schedule {
                 Schedule::Every(seconds) => {
@@ -103,9 +117,10 @@ async fn serve(config: &JobsConfig, database: u64) -> anyhow::Result<()> {
                     last.elapsed() >= Duration::from_secs(u64::from(*seconds))
                 }
                 Schedule::AtStart => is_first,
-                fields @ Schedule::Fields { .. } => is_new_minute && fields.is_due(now),
+                fields @ Schedule::Fields { .. } => (is_new_minute || catches_up) && fields.is_due(now),
             };
-            if is_due && runner.start(job) {
+            let unless_since = (catches_up && matches!(job.schedule, Schedule::Fields { .. })).then_some(minute);
+            if is_due && runner.start(job, unless_since) {
                 last_run.insert(job.id, Instant::now());
             }
         }
@@ -119,6 +134,25 @@ async fn serve(config: &JobsConfig, database: u64) -> anyhow::Result<()> {
 
 fn minute_of(time: DateTime<Utc>) -> i64 {
     time.with_second(0).map_or_else(|| time.timestamp() / 60, |time| time.timestamp() / 60)
+}
+
+/// Runs without an outcome, all or among `$1`.
+const UNFINISHED: &str = "status in ('starting', 'connecting', 'sending', 'running')
+  and ($1::bigint[] is null or runid = any($1))";
+
+/// Marks runs of former servers as failed: all, or `among` these. Returns those that PostgreSQL still runs, to be asked
+/// about again: their outcome will not be known either.
+async fn close_runs(client: &Client, among: Option<&[i64]>) -> Result<Vec<i64>, tokio_postgres::Error> {
+    let close = format!(
+        "update cron.job_run_details d set status = 'failed', return_message = 'server restarted', end_time = now()
+         where {UNFINISHED} and not exists (
+           select from pg_locks l join pg_database b on b.oid = l.database
+           where l.locktype = 'advisory' and l.classid::bigint = $2 and l.objid::bigint = d.jobid & 2147483647
+                 and l.objsubid = 2 and l.granted and b.datname = d.database)"
+    );
+    client.execute(&close, &[&among, &i64::from(JOB_LOCK)]).await?;
+    let left = format!("select runid from cron.job_run_details where {UNFINISHED}");
+    Ok(client.query(&left, &[&among]).await?.iter().map(|row| row.get(0)).collect())
 }
 
 /// The active jobs; none without our extension (the real one has its own worker).
@@ -153,15 +187,15 @@ struct Runner {
 }
 
 impl Runner {
-    /// False if the job is still running, or too many are.
-    fn start(&self, job: &Job) -> bool {
+    /// False if the job is still running, or too many are. `unless_since`: not if another run began since then.
+    fn start(&self, job: &Job, unless_since: Option<DateTime<Utc>>) -> bool {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return false };
         if !self.busy.lock().insert(job.id) {
             return false;
         }
         let (config, busy, job, database) = (self.config.clone(), Arc::clone(&self.busy), job.clone(), self.database);
         tokio::spawn(async move {
-            if let Err(error) = record_and_run(&config, &job, database).await
+            if let Err(error) = record_and_run(&config, &job, unless_since, database).await
                 && replaced::times() == database
             {
                 tracing::warn!(job = job.id, %error, "a run of a job could not be recorded");
@@ -173,10 +207,26 @@ impl Runner {
     }
 }
 
-async fn record_and_run(config: &JobsConfig, job: &Job, database: u64) -> anyhow::Result<()> {
+async fn record_and_run(
+    config: &JobsConfig,
+    job: &Job,
+    unless_since: Option<DateTime<Utc>>,
+    database: u64,
+) -> anyhow::Result<()> {
     let (admin, _told) = listen::connect(&config.service_url).await?;
+    let Some(session) = Session::open(config, job).await.transpose() else {
+        tracing::info!(job = job.id, "a job is not started: a run that a former server began has not ended");
+        return Ok(());
+    };
     if replaced::times() != database {
         return Ok(());
+    }
+    if let Some(since) = unless_since {
+        // A run is recorded before its lock is released, so that the lock makes this certain.
+        let begun = "select exists (select from cron.job_run_details where jobid = $1 and start_time >= $2)";
+        if admin.query_one(begun, &[&job.id, &since]).await?.get(0) {
+            return Ok(());
+        }
     }
     let run: i64 = admin
         .query_one(
@@ -186,7 +236,10 @@ async fn record_and_run(config: &JobsConfig, job: &Job, database: u64) -> anyhow
         )
         .await?
         .get(0);
-    let outcome = execute(config, job, database).await;
+    let outcome = match &session {
+        Ok(session) => session.run(&job.command).await,
+        Err(error) => Err(error.clone()),
+    };
     RUNS.note(outcome.is_ok());
     let (status, message) = match outcome {
         Ok(message) => ("succeeded", message),
@@ -201,37 +254,64 @@ async fn record_and_run(config: &JobsConfig, job: &Job, database: u64) -> anyhow
             &[&run, &status, &message],
         )
         .await?;
+    if let Ok(session) = session {
+        session.close(job).await;
+    }
     Ok(())
 }
 
-/// Runs the command; the result is in `psql`'s words.
-async fn execute(config: &JobsConfig, job: &Job, database: u64) -> Result<String, String> {
-    let mut login: tokio_postgres::Config = config.owner_url.parse().map_err(|_| "connection failed".to_owned())?;
-    // The server knows only the owner's password. If it switched to other roles, a job could become superuser.
-    if login.get_user() != Some(job.username.as_str()) {
-        return Err(format!(
-            "connection failed: jobs of role {} are not run, only those of {}",
-            job.username,
-            login.get_user().unwrap_or_default()
-        ));
+/// The connection of a run, with the lock on its job.
+struct Session {
+    client: Client,
+    /// The task of the connection; ends with this.
+    _driver: JoinSet<Result<(), tokio_postgres::Error>>,
+}
+
+/// The second key of a job's lock. Job ids of more than 31 bits may share one.
+fn key_of(job: &Job) -> i32 {
+    i32::try_from(job.id & i64::from(i32::MAX)).unwrap_or_default()
+}
+
+impl Session {
+    /// None if a run of this job has not ended.
+    async fn open(config: &JobsConfig, job: &Job) -> Result<Option<Self>, String> {
+        let mut login: tokio_postgres::Config = config.owner_url.parse().map_err(|_| "connection failed".to_owned())?;
+        // The server knows only the owner's password. If it switched to other roles, a job could become superuser.
+        if login.get_user() != Some(job.username.as_str()) {
+            return Err(format!(
+                "connection failed: jobs of role {} are not run, only those of {}",
+                job.username,
+                login.get_user().unwrap_or_default()
+            ));
+        }
+        login.dbname(&job.database).application_name("pg_cron");
+        let (client, connection) =
+            crate::db::connect(&login).await.map_err(|error| format!("connection failed: {error}"))?;
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        let lock = "select pg_catalog.pg_try_advisory_lock($1, $2)";
+        let locked = client.query_one(lock, &[&JOB_LOCK, &key_of(job)]).await;
+        let locked: bool = locked.map_err(|error| format!("connection failed: {}", words(&error)))?.get(0);
+        Ok(locked.then_some(Self { client, _driver: driver }))
     }
-    login.dbname(&job.database).application_name("pg_cron");
-    let (client, connection) =
-        crate::db::connect(&login).await.map_err(|error| format!("connection failed: {error}"))?;
-    if replaced::times() != database {
-        return Err("connection failed: the database was replaced".to_owned());
+
+    /// Runs the command; the result is in `psql`'s words.
+    async fn run(&self, command: &str) -> Result<String, String> {
+        let (rows, affected) = count(&self.client, command).await.map_err(|error| words(&error))?;
+        let verb = command.split_whitespace().next().unwrap_or_default().to_uppercase();
+        Ok(match (rows, verb.as_str()) {
+            (1, _) => "1 row".to_owned(),
+            (rows, "SELECT") => format!("{rows} rows"),
+            (_, verb) => affected.map_or_else(|| verb.to_owned(), |count| format!("{verb} {count}")),
+        })
     }
-    let driver = tokio::spawn(connection);
-    let outcome = count(&client, &job.command).await;
-    drop(client);
-    driver.abort();
-    let (rows, affected) = outcome.map_err(|error| words(&error))?;
-    let verb = job.command.split_whitespace().next().unwrap_or_default().to_uppercase();
-    Ok(match (rows, verb.as_str()) {
-        (1, _) => "1 row".to_owned(),
-        (rows, "SELECT") => format!("{rows} rows"),
-        (_, verb) => affected.map_or_else(|| verb.to_owned(), |count| format!("{verb} {count}")),
-    })
+
+    /// Unlocks the job at once: PostgreSQL may notice only after the job's next second that the connection has ended.
+    async fn close(self, job: &Job) {
+        // It fails in a transaction that the command left behind, which ends with the connection.
+        let unlock = format!("select pg_catalog.pg_advisory_unlock({JOB_LOCK}, {})", key_of(job));
+        let _ = self.client.batch_execute(&unlock).await;
+    }
 }
 
 /// Runs statements; returns the row count of the last one with rows, and of the rows affected by the last one. Rows are

@@ -24,6 +24,8 @@ pub use outbound::Outbound;
 
 /// How often to look for work without a notification.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// How long running work may take after a stop.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Settings of the workers.
 #[derive(Clone, Debug)]
@@ -53,11 +55,12 @@ impl Jobs {
         Ok(Self { stop, tasks })
     }
 
-    /// Accepts no more work; gives running work a moment.
+    /// Accepts no more work; gives running work 5 seconds to end and to be recorded.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
+        let deadline = tokio::time::Instant::now() + GRACE;
         for mut task in self.tasks {
-            if tokio::time::timeout(Duration::from_secs(5), &mut task).await.is_err() {
+            if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
                 task.abort();
             }
         }

@@ -1,4 +1,5 @@
-//! Sends pg_net's queued requests: after the commit, at most once, many at a time. Answers become rows.
+//! Sends pg_net's queued requests: after the commit, at most once, many at a time. Answers become rows. Requests that were
+//! taken from the queue are sent and recorded even when the server is asked to stop.
 
 use std::time::{Duration, Instant};
 
@@ -75,21 +76,22 @@ pub fn client(outbound: &Outbound, redirects: usize) -> anyhow::Result<reqwest::
 /// Requests that were taken from the queue, each with its id.
 type UnderWay = FuturesUnordered<BoxFuture<'static, (i64, Answer)>>;
 
-/// Runs until stopped; reconnects after a lost connection.
+/// Runs until stopped; reconnects after a lost connection. At the end no more requests are taken, and those under way are
+/// finished.
 pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Receiver<bool>) {
-    let mut under_way = UnderWay::new();
+    let (mut under_way, mut database) = (UnderWay::new(), replaced::times());
     loop {
-        let database = tokio::select! {
-            database = replaced::current() => database,
-            () = stopped(&mut stop) => return,
+        let current = tokio::select! {
+            current = replaced::current() => current,
+            () = stopped(&mut stop) => break,
         };
-        let outcome = tokio::select! {
-            outcome = serve(&config, &http, &mut under_way, database) => outcome,
-            () = stopped(&mut stop) => return,
-        };
-        if replaced::times() != database {
+        if current != database {
             // The answers do not belong to the next database.
             under_way.clear();
+            database = current;
+        }
+        let outcome = serve(&config, &http, &mut under_way, database, &mut stop).await;
+        if replaced::times() != database {
             continue;
         }
         if let Err(error) = outcome {
@@ -97,19 +99,29 @@ pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Rec
         }
         tokio::select! {
             () = tokio::time::sleep(AGAIN_AFTER) => {}
-            () = stopped(&mut stop) => return,
+            () = stopped(&mut stop) => break,
         }
+    }
+    if replaced::times() == database
+        && !under_way.is_empty()
+        && let Err(error) = finish(&config, &mut under_way).await
+    {
+        tracing::warn!(%error, "the responses to the last HTTP requests could not be stored");
     }
 }
 
-/// `database`: of [`replaced::current`].
+/// Until stopped. `database`: of [`replaced::current`].
 async fn serve(
     config: &JobsConfig,
     http: &reqwest::Client,
     under_way: &mut UnderWay,
     database: u64,
+    stop: &mut watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
-    let (client, mut told) = listen::open(&config.service_url, "ferrobase_net").await?;
+    let (client, mut told) = tokio::select! {
+        opened = listen::open(&config.service_url, "ferrobase_net") => opened?,
+        () = stopped(stop) => return Ok(()),
+    };
     anyhow::ensure!(replaced::times() == database, "the database was replaced");
     let mut swept = Instant::now();
     let (mut is_ours, mut looks) = (false, true);
@@ -118,7 +130,8 @@ async fn serve(
             is_ours = listen::is_ours(&client, "pg_net", "net", "wake", "ferrobase_net").await?;
         }
         if is_ours {
-            // Each answer makes room for queued requests.
+            // Each answer makes room for queued requests. A stop does not interrupt this: requests that are deleted and
+            // not sent would be lost.
             take(config, &client, http, under_way).await?;
             if swept.elapsed() > SWEEP_EVERY {
                 swept = Instant::now();
@@ -128,19 +141,31 @@ async fn serve(
             }
         }
         looks = tokio::select! {
-            Some((id, answer)) = under_way.next(), if !under_way.is_empty() => {
-                record(&client, id, &answer).await?;
-                false
-            }
+            // A stop comes first, so that nothing more is taken. Answers come last: there may always be another.
+            biased;
+            () = stopped(stop) => return Ok(()),
             heard = told.recv() => {
                 anyhow::ensure!(heard.is_some(), "the connection was lost");
                 // Further notifications mean the same work.
                 while told.try_recv().is_ok() {}
                 true
             }
+            Some((id, answer)) = under_way.next(), if !under_way.is_empty() => {
+                record(&client, id, &answer).await?;
+                false
+            }
             () = tokio::time::sleep(LOOK_EVERY) => true,
         };
     }
+}
+
+/// Waits for the answers to what is under way and records them, on a new connection: the former may be lost.
+async fn finish(config: &JobsConfig, under_way: &mut UnderWay) -> anyhow::Result<()> {
+    let (client, _told) = listen::connect(&config.service_url).await?;
+    while let Some((id, answer)) = under_way.next().await {
+        record(&client, id, &answer).await?;
+    }
+    Ok(())
 }
 
 /// Takes and sends as many requests as there is room for.

@@ -1,9 +1,24 @@
 //! Requests queued with `pg_net` and jobs of `pg_cron`.
 
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use ferrobase::jobs::{Jobs, JobsConfig, Outbound};
 use ferrobase::migrate::{self, GivenUrls};
 
 use super::escalation::{GRAB, assert_plain};
 use super::{Fixture, query, wait_for};
+use crate::support::cluster::connect;
+use crate::support::outside;
+
+async fn config(db: &Fixture) -> JobsConfig {
+    let urls = migrate::prepare(&db.admin, ferrobase::config::DEVELOPMENT_JWT_SECRET, &GivenUrls::default()).await;
+    JobsConfig {
+        service_url: urls.expect("logins").service_url,
+        owner_url: db.url.clone(),
+        outbound: Outbound { reaches_private: true, api: "127.0.0.1:1".parse().expect("an address") },
+    }
+}
 
 /// A server that accepts connections and answers, or stays silent.
 fn target(answers: bool) -> String {
@@ -27,7 +42,6 @@ fn target(answers: bool) -> String {
 
 #[tokio::test]
 async fn queued_requests_are_not_blocked_by_hanging_or_unstorable_ones() {
-    use ferrobase::jobs::{Jobs, JobsConfig, Outbound};
     let db = Fixture::with_platform().await;
     query(&db.url, GRAB).await.expect("functions");
     query(&db.url, "create extension pg_net; create extension pg_cron").await.expect("extensions");
@@ -37,13 +51,7 @@ async fn queued_requests_are_not_blocked_by_hanging_or_unstorable_ones() {
         .await
         .expect("a trigger");
     query(&db.admin, "alter table net._http_response add constraint refused check (id <> 2)").await.expect("a check");
-    let urls = migrate::prepare(&db.admin, ferrobase::config::DEVELOPMENT_JWT_SECRET, &GivenUrls::default()).await;
-    let jobs = Jobs::start(JobsConfig {
-        service_url: urls.expect("logins").service_url,
-        owner_url: db.url.clone(),
-        outbound: Outbound { reaches_private: true, api: "127.0.0.1:1".parse().expect("an address") },
-    })
-    .expect("jobs");
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
     let (silent, good) = (target(false), target(true));
     query(&db.url, &format!("select net.http_get('{silent}', timeout_milliseconds => 2147483647)")).await.expect("1");
     wait_for(&db, "select count(*) = 0 from net.http_request_queue").await;
@@ -55,5 +63,114 @@ async fn queued_requests_are_not_blocked_by_hanging_or_unstorable_ones() {
     query(&db.url, "select cron.schedule('rows', '1 second', 'select generate_series(1, 1000)')").await.expect("a job");
     wait_for(&db, "select exists (select from cron.job_run_details where return_message = '1000 rows')").await;
     jobs.stop().await;
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_being_taken_at_a_stop_is_sent_and_its_response_is_stored() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_net").await.expect("the extension");
+    // Taking it takes a second.
+    let slow = "create function public.slow() returns trigger language plpgsql as
+                  $$ begin perform pg_sleep(1); return old; end $$;
+                create trigger slow before delete on net.http_request_queue
+                  for each row execute function public.slow()";
+    query(&db.admin, slow).await.expect("a trigger");
+    let target = outside::serve_apart(|_, _| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        HttpResponse::Ok().body("late")
+    });
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
+    query(&db.url, &format!("select net.http_get('{target}/')")).await.expect("a request");
+    let taking = "select exists (select from pg_stat_activity
+                                 where datname = current_database() and wait_event = 'PgSleep')";
+    wait_for(&db, taking).await;
+    jobs.stop().await;
+    let response = db.one("select concat(status_code, ' ', content, ' ', error_msg) from net._http_response").await;
+    assert_eq!(response, "200 late ");
+    assert_eq!(db.one("select count(*) from net.http_request_queue").await, "0");
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_a_dead_server_left_in_postgresql_is_neither_repeated_nor_marked_as_failed_while_it_goes_on() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    let config = config(&db).await;
+    // The job runs until this lock is released.
+    let holder = connect(&db.admin).await;
+    holder.batch_execute("select pg_advisory_lock(4715)").await.expect("a lock");
+    let job = "select cron.schedule('long', '1 second', 'select pg_advisory_xact_lock(4715)')";
+    query(&db.url, job).await.expect("a job");
+    let dying = tokio::runtime::Runtime::new().expect("a runtime");
+    let dead = {
+        let _inside = dying.enter();
+        Jobs::start(config.clone()).expect("jobs")
+    };
+    let waiting = "select exists (select from pg_locks l join pg_database d on d.oid = l.database
+                                  where datname = current_database() and objid = 4715 and not granted)";
+    wait_for(&db, waiting).await;
+    // As if the process were killed.
+    dying.shutdown_background();
+    drop(dead);
+    assert_eq!(db.one(waiting).await, "t");
+    let other = "insert into cron.job_run_details (jobid, database, username, command, status, start_time)
+                 values (999, current_database(), 'postgres', 'select 9', 'running', now())";
+    query(&db.admin, other).await.expect("a run of which nothing is left");
+    query(&db.url, "select cron.schedule('witness', '1 second', 'select 2')").await.expect("another job");
+
+    let jobs = Jobs::start(config).expect("jobs");
+    let seen = "select count(*) >= 3 from cron.job_run_details where command = 'select 2' and status = 'succeeded'";
+    wait_for(&db, seen).await;
+    let of = |command: &str| {
+        format!(
+            "select string_agg(concat_ws(' ', status, return_message), ', ' order by runid)
+             from cron.job_run_details where command like '{command}'"
+        )
+    };
+    assert_eq!(db.one(&of("%4715%")).await, "running");
+    assert_eq!(db.one(&of("select 9")).await, "failed server restarted");
+    // Its outcome will not be known. The job goes on.
+    holder.batch_execute("select pg_advisory_unlock(4715)").await.expect("unlocked");
+    wait_for(&db, &format!("select ({}) like 'failed server restarted, succeeded 1 row%'", of("%4715%"))).await;
+    jobs.stop().await;
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_over_the_schedule_runs_the_jobs_of_this_minute_once() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    let config = config(&db).await;
+    query(&db.url, "select cron.schedule('each minute', '* * * * *', 'select 1')").await.expect("a job");
+    // Not shortly before the next minute, in which it would run anyway.
+    wait_for(&db, "select extract(second from now()) < 40").await;
+    let minute = db.one("select date_trunc('minute', now())").await;
+    let jobs = Jobs::start(config.clone()).expect("jobs");
+    wait_for(&db, "select exists (select from cron.job_run_details where status = 'succeeded')").await;
+    let first = "select date_trunc('minute', min(start_time)) from cron.job_run_details";
+    assert_eq!(db.one(first).await, minute);
+    jobs.stop().await;
+
+    query(&db.url, "select cron.schedule('witness', '1 second', 'select 2')").await.expect("another job");
+    let jobs = Jobs::start(config).expect("jobs");
+    let seen = "select exists (select from cron.job_run_details where command = 'select 2' and status = 'succeeded')";
+    wait_for(&db, seen).await;
+    let repeated = "select count(*) - count(distinct date_trunc('minute', start_time))
+                    from cron.job_run_details where command = 'select 1'";
+    assert_eq!(db.one(repeated).await, "0");
+    jobs.stop().await;
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_ends_soon_after_a_stop_is_recorded() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    query(&db.url, "select cron.schedule('short', '1 second', 'select pg_sleep(2)')").await.expect("a job");
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
+    wait_for(&db, "select exists (select from cron.job_run_details where status = 'running')").await;
+    jobs.stop().await;
+    assert_eq!(db.one("select count(*) from cron.job_run_details where status <> 'succeeded'").await, "0");
     db.stop().await;
 }
