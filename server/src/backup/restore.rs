@@ -474,7 +474,9 @@ impl Staged {
         let passwords = self.site.password_files();
         let staged = passwords.each_ref().map(|file| self.below_root.join(file.file_name().unwrap_or_default()));
         for (file, staged) in passwords.iter().zip(&staged).filter(|(_, staged)| staged.exists()) {
-            rename(staged, &file.with_extension("next"))?;
+            let next = file.with_extension("next");
+            rename(staged, &next)?;
+            owner::hand_over(&next).map_err(BackupError::io("cannot hand over", &next))?;
         }
         let target = self.site.cluster();
         let former = if target.exists() {
@@ -501,7 +503,6 @@ impl Staged {
             let next = file.with_extension("next");
             if next.exists() {
                 rename(&next, file)?;
-                owner::hand_over(file).map_err(BackupError::io("cannot hand over", file))?;
             }
         }
         sync_folder(&self.site.root)?;

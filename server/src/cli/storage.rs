@@ -117,13 +117,14 @@ fn settings(source: &Source) -> anyhow::Result<StorageConfig> {
 async fn sweep_once(args: &SweepArgs, source: &Source) -> anyhow::Result<()> {
     let config = settings(source)?;
     let reader = Reader::new(source);
-    if reader.text(&["DATABASE_URL"]).is_none()
-        && let Some(folder) = embedded_pg::set_aside(Path::new(&reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")))
-    {
-        anyhow::bail!(
-            "{} holds a database that was set aside, and its files have no row in the current one: remove that folder first",
-            folder.display()
-        );
+    if reader.text(&["DATABASE_URL"]).is_none() {
+        let data_dir = reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase");
+        if let Some(folder) = embedded_pg::set_aside(Path::new(&data_dir))?.first() {
+            anyhow::bail!(
+                "{} holds a database that was set aside, and its files have no row in the current one: remove that folder first",
+                folder.display()
+            );
+        }
     }
     let removed = Database::with(source, async |logins| {
         let pool = Pool::new(&logins.url, &PoolOptions { size: 2, ..PoolOptions::default() })?;

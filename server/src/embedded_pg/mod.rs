@@ -29,6 +29,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 pub use crate::extensions::each_file as each_extension_file;
+use crate::owner;
 pub use account::Account;
 pub use binaries::Binaries;
 pub use error::EmbeddedError;
@@ -105,6 +106,8 @@ pub struct EmbeddedPostgres {
     pub relocated: Option<PathBuf>,
     /// Where PostgreSQL's socket lies. Only its user can enter it.
     pub socket_dir: PathBuf,
+    /// The folders of databases that were set aside beside this one. While it runs, none is added.
+    pub set_aside: Vec<PathBuf>,
     supervised: Supervised,
     /// Held as long as this process lives; the kernel releases it even on `kill -9`.
     _lock: std::fs::File,
@@ -119,6 +122,7 @@ impl EmbeddedPostgres {
         let lock = lock(&place.root)?;
         let db = place.root.join("db");
         cluster::clear_leftovers(&db).await?;
+        let set_aside = set_aside_in(&place.root)?;
         let account = place.account.as_ref();
         let roles = Roles::of(&place.root);
         cluster::ensure(&db, &place.binaries, &place.major, account, &roles).await?;
@@ -158,6 +162,7 @@ impl EmbeddedPostgres {
             port,
             cluster: db,
             socket_dir,
+            set_aside,
             relocated: (place.root != requested).then_some(place.root),
             supervised,
             _lock: lock,
@@ -316,15 +321,22 @@ pub const BEFORE_RESTORE: &str = "before-restore-";
 pub const BEFORE_UPGRADE: &str = "before-upgrade-";
 pub const AFTER_UPGRADE: &str = "after-upgrade-";
 
-/// A database that was set aside beside the cluster of a data root, and may be put back; `None` if there is none.
-pub fn set_aside(data_root: &Path) -> Option<PathBuf> {
-    let cluster = cluster_of(data_root)?;
+/// The folders of databases that were set aside beside the cluster of a data root, and may be put back.
+pub fn set_aside(data_root: &Path) -> Result<Vec<PathBuf>, EmbeddedError> {
+    match cluster_of(data_root).as_deref().and_then(Path::parent) {
+        Some(root) => set_aside_in(root),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn set_aside_in(root: &Path) -> Result<Vec<PathBuf>, EmbeddedError> {
     let is_former =
         |name: &str| [BEFORE_RESTORE, BEFORE_UPGRADE, AFTER_UPGRADE].iter().any(|begin| name.starts_with(begin));
-    let entries = std::fs::read_dir(cluster.parent()?).ok()?.flatten();
-    entries
-        .map(|entry| entry.path())
-        .find(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_former))
+    let entries = std::fs::read_dir(root).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let mut folders: Vec<PathBuf> =
+        entries.map_err(EmbeddedError::io("cannot read", root))?.into_iter().map(|entry| entry.path()).collect();
+    folders.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_former));
+    Ok(folders)
 }
 
 /// Copies a stopped cluster, or any folder, to a new place, keeping the owners and modes that PostgreSQL requires. Copies
@@ -442,6 +454,7 @@ fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
         }
         Err(e) => return Err(io(e.into())),
     }
+    owner::hand_over(&path).map_err(EmbeddedError::io("cannot hand over", &path))?;
     // The process id is best effort: on a full disk there are better messages than this one.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
     Ok(file)

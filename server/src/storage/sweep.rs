@@ -21,9 +21,9 @@ const GATHERED: usize = 50_000;
 /// Expired uploads ended per query.
 const EXPIRED_PAGE: i64 = 100;
 
-/// Runs at startup and then every hour, for as long as the runtime lives. While `former` names a database that was set aside, no
-/// file is removed, because its rows may still name it.
-pub fn spawn(storage: Storage, former: impl Fn() -> Option<PathBuf> + 'static) {
+/// Runs at startup and then every hour, for as long as the runtime lives. While one of these folders of databases that were `set_aside`
+/// exists, no file is removed, because a row there may name it.
+pub fn spawn(storage: Storage, set_aside: Vec<PathBuf>) {
     actix_web::rt::spawn(async move {
         loop {
             match call_hourly(&storage).await {
@@ -39,7 +39,8 @@ pub fn spawn(storage: Storage, former: impl Fn() -> Option<PathBuf> + 'static) {
                 Ok(ended) => tracing::info!(ended, "resumable uploads ended unfinished"),
                 Err(error) => tracing::warn!(%error, "old resumable uploads could not be ended"),
             }
-            match former() {
+            // One that cannot be seen is there.
+            match set_aside.iter().find(|folder| folder.try_exists().unwrap_or(true)) {
                 Some(folder) => {
                     tracing::info!(folder = %folder.display(), "files without a row are kept for a database that was set aside");
                 }

@@ -71,7 +71,7 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
                 };
                 match App::build(&source, &settings, &urls).await {
                     Ok(app) => {
-                        let started = Started { app, listeners };
+                        let started = Started { app, listeners, set_aside: database.set_aside() };
                         serve(&source, &settings, &database.logins, &urls, started, &stop, ready).await
                     }
                     Err(error) => Err(error),

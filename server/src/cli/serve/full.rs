@@ -18,7 +18,7 @@ use crate::cli::card;
 use crate::cli::stop::Stop;
 use crate::config::{CertificateSource, INBOX_TAKES_SMTP, Reader, ServerConfig, Source, SqlSource};
 use crate::db::{self, Pool, PoolOptions, Pulse};
-use crate::embedded_pg::{self, EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
+use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
 use crate::gateway::ApiKeys;
 use crate::http::draining;
 use crate::http::listen::Listener;
@@ -55,7 +55,7 @@ async fn served(
     let urls = urls?;
     give_up_rights(settings, &schedule, database)?;
     let app = App::build(source, settings, &urls).await?;
-    let started = Started { app, listeners };
+    let started = Started { app, listeners, set_aside: database.set_aside() };
     let ready = async |keys: &ApiKeys| announce(settings, database, keys).await;
     let backups = Backups::start(backup_plan(schedule, source, settings, &database.logins), stop)?;
     let outcome = serve(source, settings, &database.logins, &urls, started, stop, ready).await;
@@ -200,6 +200,8 @@ async fn announce(settings: &Settings, database: &Database, keys: &ApiKeys) {
 pub struct Started {
     pub app: App,
     pub listeners: Listeners,
+    /// See [`EmbeddedPostgres::set_aside`].
+    pub set_aside: Vec<PathBuf>,
 }
 
 /// Serves until asked to stop; calls `ready` once requests are accepted.
@@ -212,7 +214,7 @@ pub async fn serve(
     stop: &Stop,
     ready: impl AsyncFnOnce(&ApiKeys),
 ) -> anyhow::Result<()> {
-    let Started { mut app, listeners } = started;
+    let Started { mut app, listeners, set_aside } = started;
     let mail = Mail::start(&settings.mail, &app.texts, urls, (listeners.inbox, listeners.smtp), app.health.pulse())?;
     let jobs = Jobs::start(JobsConfig {
         service_url: urls.service_url.clone(),
@@ -226,8 +228,7 @@ pub async fn serve(
         writing
     });
     let (keys, rest) = (app.keys.clone(), app.rest.clone());
-    let data_dir = settings.server.database_url.is_none().then(|| settings.server.data_dir.clone());
-    crate::storage::sweep::spawn(app.storage.clone(), move || embedded_pg::set_aside(data_dir.as_deref()?));
+    crate::storage::sweep::spawn(app.storage.clone(), set_aside);
     let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings, source))?;
     let (realtime, draining, drain) = (app.realtime.clone(), app.draining.clone(), settings.server.drain);
     let mut doors = vec![listeners.api.try_clone()?];
@@ -429,6 +430,11 @@ impl Database {
         if let Some(embedded) = self.embedded {
             embedded.discard().await;
         }
+    }
+
+    /// The folders of databases that were set aside beside this one.
+    pub fn set_aside(&self) -> Vec<PathBuf> {
+        self.embedded.as_ref().map(|embedded| embedded.set_aside.clone()).unwrap_or_default()
     }
 
     /// The cluster's location, if it could not be in the data folder.

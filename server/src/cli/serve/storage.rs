@@ -70,7 +70,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     if let Some(key) = anon_key {
         storage = storage.with_anon_key(&key);
     }
-    sweep::spawn(storage.clone(), || None);
+    sweep::spawn(storage.clone(), Vec::new());
     let traffic = Traffic::of("storage");
     let admin = match admin_listen {
         Some(address) => {

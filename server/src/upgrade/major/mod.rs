@@ -122,26 +122,32 @@ pub async fn back(embedded: &EmbeddedOptions) -> Result<(String, PathBuf), Upgra
     let last =
         names.filter(|name| name.starts_with(BEFORE)).max_by_key(|name| name.rsplit('-').next().map(str::to_owned));
     let last = site.root.join(last.ok_or_else(nothing)?);
-    let version = embedded_pg::version_of(&last.join("db")).ok_or_else(nothing)?;
-    let upgraded = embedded_pg::version_of(&site.cluster()).unwrap_or_default();
-    // With both password files in place, startup finds the one that works for either cluster.
-    for file in site.password_files() {
-        let Some(beside) = file.file_name().map(|name| last.join(name)).filter(|beside| beside.exists()) else {
-            continue;
-        };
-        let next = file.with_extension("next");
-        std::fs::copy(&beside, &next)
-            .and_then(|_| owner::hand_over(&next))
-            .map_err(UpgradeError::io("cannot write", &next))?;
+    let beside = embedded_pg::version_of(&last.join("db")).ok_or_else(nothing)?;
+    let in_place = embedded_pg::version_of(&site.cluster()).unwrap_or_default();
+    // So it is if this was interrupted before.
+    let is_exchanged = number(&beside) > number(&in_place);
+    let (version, upgraded) = if is_exchanged { (in_place, beside) } else { (beside, in_place) };
+    let passwords = site.password_files().map(|file| {
+        let beside = last.join(file.file_name().unwrap_or_default());
+        (file.with_extension("next"), beside, file)
+    });
+    if !is_exchanged {
+        // With both password files in place, startup finds the one that works for either cluster.
+        for (next, beside, _) in passwords.iter().filter(|(_, beside, _)| beside.exists()) {
+            std::fs::copy(beside, next)
+                .and_then(|_| owner::hand_over(next))
+                .and_then(|()| std::fs::File::open(next)?.sync_all())
+                .map_err(UpgradeError::io("cannot write", next))?;
+        }
+        sync_folder(&site.root)?;
+        exchange(&last.join("db"), &site.cluster())?;
     }
-    exchange(&last.join("db"), &site.cluster())?;
-    for file in site.password_files() {
-        let (next, beside) = (file.with_extension("next"), file.file_name().map(|name| last.join(name)));
-        if let (true, Some(beside)) = (next.exists(), beside) {
+    for (next, beside, file) in &passwords {
+        if next.exists() && beside.exists() {
             if file.exists() {
-                rename(&file, &beside)?;
+                rename(file, beside)?;
             }
-            rename(&next, &file)?;
+            rename(next, file)?;
         }
     }
     let aside = site.root.join(format!("{AFTER}{upgraded}-{}", Utc::now().format("%Y%m%dT%H%M%SZ")));

@@ -11,6 +11,7 @@ use super::super::{UpgradeError, control};
 use super::former::Former;
 use super::place::{MARKER, STAGING, exchange, set_aside, sync_all, sync_folder};
 use crate::embedded_pg::{self, Binaries, EmbeddedOptions, EmbeddedPostgres, Logins, Passwords, Site};
+use crate::owner;
 
 /// What the programs have said, if the upgrade failed.
 const LOG: &str = "upgrade.log";
@@ -198,7 +199,9 @@ impl<'a> Staging<'a> {
             let Some(beside) = file.file_name().map(|name| self.new.join(name)) else { continue };
             let _ = std::fs::remove_file(&beside);
             if file.exists() {
-                std::fs::copy(&file, &beside).map_err(UpgradeError::io("cannot write", &beside))?;
+                std::fs::copy(&file, &beside)
+                    .and_then(|_| owner::hand_over(&beside))
+                    .map_err(UpgradeError::io("cannot write", &beside))?;
             }
         }
         let marker = self.root.join(MARKER);

@@ -161,7 +161,7 @@ async fn serve_copy(
                 progress.tell(&format!("{READY} {} {db} {inbox} {smtp}", project.api_port()));
             }
         };
-        let started = Started { app, listeners };
+        let started = Started { app, listeners, set_aside: Vec::new() };
         let served = serve(&source, &settings, &database.logins, &urls, started, stop, ready);
         tokio::select! {
             Ok(filled) = is_filled => filled.map(|()| Ended::Complete),
