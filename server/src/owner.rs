@@ -27,6 +27,14 @@ pub fn hand_over(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a folder if there is none, and hands it over.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(path).and_then(|()| hand_over(path))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::chown;

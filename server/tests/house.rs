@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The APIs (auth, rest, storage, functions, realtime, web) never
 /// import one another; shared code belongs in a lower module.
-const ROOMS: [(&str, &[&str]); 27] = [
+const ROOMS: [(&str, &[&str]); 28] = [
+    ("owner", &[]),
     ("secret", &[]),
     ("jwt", &["secret"]),
     ("config", &["jwt", "secret"]), // for the types of keys and of the role claim's path
@@ -17,20 +18,20 @@ const ROOMS: [(&str, &[&str]); 27] = [
     ("schema_cache", &["config", "http", "jwt", "db"]),
     ("auth", &["config", "http", "jwt", "db", "mail", "schema_cache", "sms"]),
     ("rest", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
-    ("storage", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
+    ("storage", &["config", "http", "jwt", "db", "mail", "owner", "schema_cache"]),
     ("functions", &["config", "http", "jwt", "db", "mail", "schema_cache", "project"]),
     ("realtime", &["config", "http", "jwt", "db"]),
     ("web", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
     ("gateway", &["config", "http", "jwt"]),
     ("extensions", &[]),
-    ("embedded_pg", &["extensions"]),
+    ("embedded_pg", &["extensions", "owner"]),
     ("project", &["config"]),
     ("jobs", &["db", "http"]),
     ("audit", &["db", "http"]),
     ("migrate", &["config", "db", "extensions"]),
     ("telemetry", &["config", "http"]),
-    ("backup", &["config", "db", "embedded_pg", "http", "storage"]),
-    ("upgrade", &["backup", "embedded_pg", "migrate"]),
+    ("backup", &["config", "db", "embedded_pg", "http", "owner", "storage"]),
+    ("upgrade", &["backup", "embedded_pg", "migrate", "owner"]),
     (
         "admin",
         &[

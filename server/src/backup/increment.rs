@@ -4,7 +4,7 @@
 //! PostgreSQL asks for the list of files of the archive that this one continues. The server cannot open that archive, so the list
 //! of the last one is kept beside the state of the backups. The name of an incremental archive says which one it continues.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,9 +17,8 @@ use super::backup_store::BackupStore;
 use super::cluster::{self, Source};
 use super::error::BackupError;
 use super::program::Running;
-use super::state::FOLDER;
+use super::state::{self, FOLDER};
 use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention};
-use crate::owner;
 
 /// Which archive the next one continues, and what PostgreSQL needs to know about it.
 const PARENT: &str = "parent.json";
@@ -74,22 +73,10 @@ impl Parent {
             sha256: hex::encode(Sha256::digest(list)),
             list: PathBuf::new(),
         };
-        let write = |name: &str, content: &[u8]| {
-            let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
-            std::fs::create_dir_all(&folder)
-                .and_then(|()| owner::hand_over(&folder))
-                .and_then(|()| match std::fs::remove_file(&partial) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                    _ => std::fs::write(&partial, content),
-                })
-                .and_then(|()| owner::hand_over(&partial))
-                .and_then(|()| std::fs::rename(&partial, &path))
-                .map_err(BackupError::io("cannot write", &path))
-        };
-        write(LIST, list)?;
+        state::replace(data_dir, LIST, list)?;
         let text = serde_json::to_vec_pretty(&parent)
             .map_err(|error| BackupError::io("cannot write", PARENT)(error.into()))?;
-        write(PARENT, &text)
+        state::replace(data_dir, PARENT, &text)
     }
 }
 

@@ -8,11 +8,12 @@ use super::SUFFIX;
 use super::error::BackupError;
 
 /// The archives among `names` that are older than the newest `keep`, except `proved`, the last verified one, and the parents of
-/// incremental archives that are kept. Those from after `now` count as the oldest: they were made while the clock was ahead, and
-/// would otherwise outlive all that follow. Names that are not archives are ignored.
+/// incremental archives that are kept. Those from more than a day after `now` count as the oldest: they were made while the clock was
+/// ahead, and would otherwise outlive all that follow. Names that are not archives are ignored.
 pub fn too_old(names: &[String], keep: NonZeroUsize, proved: Option<&str>, now: DateTime<Utc>) -> Vec<String> {
     let mut archives: Vec<String> = names.iter().filter(|name| is_archive(name)).cloned().collect();
-    archives.sort_by_cached_key(|name| (time_of(name).is_none_or(|time| time <= now), name.clone()));
+    let latest = now + chrono::Duration::days(1);
+    archives.sort_by_cached_key(|name| (time_of(name).is_none_or(|time| time <= latest), name.clone()));
     let old = archives.len().saturating_sub(keep.get());
     let stays = archives.iter().skip(old).map(String::as_str).chain(proved);
     // Of a chain with a gap, the remaining archives are kept.

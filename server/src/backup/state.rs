@@ -120,16 +120,22 @@ impl LogState {
 }
 
 fn write(data_dir: &Path, name: &str, content: &impl Serialize) -> Result<(), BackupError> {
+    let text =
+        serde_json::to_vec_pretty(content).map_err(|error| BackupError::io("cannot write", name)(error.into()))?;
+    replace(data_dir, name, &text)
+}
+
+/// Replaces a file of the folder for what is known of backups.
+pub fn replace(data_dir: &Path, name: &str, content: &[u8]) -> Result<(), BackupError> {
     let folder = data_dir.join(FOLDER);
     let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
     let write = || -> io::Result<()> {
-        std::fs::create_dir_all(&folder)?;
-        owner::hand_over(&folder)?;
+        owner::make_folder(&folder)?;
         match std::fs::remove_file(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        std::fs::write(&partial, serde_json::to_vec_pretty(content)?)?;
+        std::fs::write(&partial, content)?;
         // The server may run as another user than the command.
         std::fs::set_permissions(&partial, std::fs::Permissions::from_mode(0o644))?;
         owner::hand_over(&partial)?;

@@ -14,6 +14,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
 use super::{EmbeddedError, Logins, OWNER, PASSWORD, login};
+use crate::owner;
 
 /// The first role of a cluster, whose rights cannot be taken away.
 pub const ADMIN: &str = "supabase_admin";
@@ -193,13 +194,21 @@ fn write(path: &Path, password: &str) -> Result<(), EmbeddedError> {
         .mode(0o600)
         .open(path)
         .and_then(|mut file| file.write_all(password.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| owner::hand_over(path))
         .and_then(|()| sync_folder_of(path))
         .map_err(EmbeddedError::io("cannot write", path))
 }
 
 /// A password that PostgreSQL knows must survive a power failure, and so must the name of its file.
 fn sync_folder_of(path: &Path) -> std::io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
+    let Some(folder) = path.parent() else { return Ok(()) };
+    match std::fs::File::open(folder)?.sync_all() {
+        // Some network file systems sync no folders.
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        outcome => outcome,
+    }
 }
 
 fn roles_failed(db: &Path, error: &tokio_postgres::Error) -> EmbeddedError {

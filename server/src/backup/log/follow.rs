@@ -172,9 +172,7 @@ impl Follower {
             return Ok(None);
         }
         // Until the rest of the WAL is archived, no later time is covered.
-        let next = self.reached + chrono::Duration::milliseconds(1);
-        // A clock that was set back must not give two pieces the same name.
-        let time = if is_behind { next } else { time.max(next) };
+        let time = if is_behind { time.min(self.reached + chrono::Duration::milliseconds(1)) } else { time };
         let piece = Piece { time, chain: self.chain.clone(), start: self.at, end };
         if let Err(error) = self.write(&piece, new.clone(), backup_store, recipients).await {
             if let Some(objects) = &mut self.files {

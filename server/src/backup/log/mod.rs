@@ -80,8 +80,16 @@ pub fn of_chain(names: &[String], chain: &str) -> Vec<Piece> {
 pub fn covering(names: &[String], chain: &str, from: u64, moment: RestorePoint) -> Result<Vec<Piece>, BackupError> {
     let mut reached = from;
     let mut taken: Vec<Piece> = Vec::new();
-    let is_far_enough = |piece: &Piece| matches!(moment, RestorePoint::At(time) if piece.time >= time);
-    for piece in of_chain(names, chain) {
+    let pieces = of_chain(names, chain);
+    // If the clock was ahead for a while, pieces from then have later times than those that follow them.
+    let last_before = match moment {
+        RestorePoint::At(time) => pieces.iter().rposition(|piece| piece.time < time),
+        RestorePoint::Latest => None,
+    };
+    let is_far_enough = |at: usize, piece: &Piece| {
+        matches!(moment, RestorePoint::At(time) if piece.time >= time) && last_before.is_none_or(|last| at > last)
+    };
+    for (at, piece) in pieces.into_iter().enumerate() {
         if piece.end < from {
             continue;
         }
@@ -89,7 +97,7 @@ pub fn covering(names: &[String], chain: &str, from: u64, moment: RestorePoint) 
             return Err(BackupError::LogGap { after: taken.last().map(|piece| piece.time), before: piece.to_string() });
         }
         reached = reached.max(piece.end);
-        let is_enough = is_far_enough(&piece);
+        let is_enough = is_far_enough(at, &piece);
         taken.push(piece);
         if is_enough {
             return Ok(taken);
@@ -136,7 +144,11 @@ mod tests {
     fn a_clock_that_was_set_back_leaves_no_gap() {
         let names = [piece("a", 0, 10, 30), piece("a", 10, 10, 31), piece("a", 10, 20, 5), piece("a", 20, 30, 6)];
         let taken = covering(&names, "a", 4, RestorePoint::Latest).expect("whole");
-        assert_eq!(taken.iter().map(|piece| piece.end).collect::<Vec<_>>(), [10, 10, 20, 30]);
+        let ends = |taken: Vec<Piece>| taken.iter().map(|piece| piece.end).collect::<Vec<_>>();
+        assert_eq!(ends(taken), [10, 10, 20, 30]);
+        let taken = covering(&names, "a", 4, RestorePoint::At(at(6))).expect("whole");
+        assert_eq!(ends(taken), [10, 10, 20, 30], "those from when the clock was ahead do not reach it");
+        assert!(covering(&names, "a", 4, RestorePoint::At(at(7))).is_err(), "nothing after it is known");
     }
 
     #[test]
