@@ -25,7 +25,9 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{CancelToken, Config};
 
 use super::cancel::{Cancel, Registration};
-use super::limits::{CANCEL, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, OPEN, UNACKNOWLEDGED};
+#[cfg(target_os = "linux")]
+use super::limits::UNACKNOWLEDGED;
+use super::limits::{CANCEL, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, OPEN};
 use super::socket::{Socket, Stream, Watch};
 use super::wire::Wire;
 use super::{Client, DbError, Pulse, replaced, tls, with_causes};

@@ -215,7 +215,7 @@ async fn record_and_run(
 ) -> anyhow::Result<()> {
     let (admin, _told) = listen::connect(&config.service_url).await?;
     let Some(session) = Session::open(config, job).await.transpose() else {
-        tracing::info!(job = job.id, "a job is not started: a run that a former server began has not ended");
+        tracing::debug!(job = job.id, "a job is not started: a run that a former server began has not ended");
         return Ok(());
     };
     if replaced::times() != database {
@@ -289,9 +289,11 @@ impl Session {
             crate::db::connect(&login).await.map_err(|error| format!("connection failed: {error}"))?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
+        let failed = |error: tokio_postgres::Error| format!("connection failed: {}", words(&error));
+        client.batch_execute(listen::NOTICE_OUR_DEATH).await.map_err(failed)?;
         let lock = "select pg_catalog.pg_try_advisory_lock($1, $2)";
         let locked = client.query_one(lock, &[&JOB_LOCK, &key_of(job)]).await;
-        let locked: bool = locked.map_err(|error| format!("connection failed: {}", words(&error)))?.get(0);
+        let locked: bool = locked.map_err(failed)?.get(0);
         Ok(locked.then_some(Self { client, _driver: driver }))
     }
 

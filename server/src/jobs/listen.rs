@@ -8,6 +8,10 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use crate::db;
 
+/// Has PostgreSQL notice within 25 seconds that our machine has died, so that it releases the locks of this connection.
+pub const NOTICE_OUR_DEATH: &str = "set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; \
+                                    set tcp_user_timeout = 20000";
+
 /// A client, and the notifications of its channel. The receiver ends with the connection.
 pub async fn open(url: &str, channel: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>)> {
     let (client, told) = connect(url).await?;
@@ -31,7 +35,7 @@ pub async fn connect(url: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>
             }
         }
     });
-    client.batch_execute("set search_path = pg_catalog, pg_temp").await?;
+    client.batch_execute(&format!("set search_path = pg_catalog, pg_temp; {NOTICE_OUR_DEATH}")).await?;
     Ok((client, told))
 }
 

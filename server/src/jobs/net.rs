@@ -141,18 +141,18 @@ async fn serve(
             }
         }
         looks = tokio::select! {
-            // A stop comes first, so that nothing more is taken. Answers come last: there may always be another.
+            // A stop comes first, so that nothing more is taken. Notifications come last: anybody can send any number.
             biased;
             () = stopped(stop) => return Ok(()),
+            Some((id, answer)) = under_way.next(), if !under_way.is_empty() => {
+                record(&client, id, &answer).await?;
+                false
+            }
             heard = told.recv() => {
                 anyhow::ensure!(heard.is_some(), "the connection was lost");
                 // Further notifications mean the same work.
                 while told.try_recv().is_ok() {}
                 true
-            }
-            Some((id, answer)) = under_way.next(), if !under_way.is_empty() => {
-                record(&client, id, &answer).await?;
-                false
             }
             () = tokio::time::sleep(LOOK_EVERY) => true,
         };
