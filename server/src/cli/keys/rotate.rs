@@ -199,8 +199,8 @@ fn rotate_signing(
             if !terms.is_leaked {
                 next.push(former_pair(jwk, tokens_until));
             }
-        } else if !(terms.is_leaked && jwk.contains_key("exp")) {
-            // One with an expiry is a former pair of ours, which may have leaked while it signed.
+        } else if !(terms.is_leaked && (jwk.contains_key("exp") || jwk.contains_key("k"))) {
+            // One with an expiry is a former pair of ours, which may have leaked while it signed. A secret is in the file itself.
             next.push(jwk);
         }
     }

@@ -35,7 +35,7 @@ const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(120));
 const ACCOUNT: &str = "account.json";
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
-/// The names in the certificate, one a line.
+/// The authority, and the names in the certificate, one a line.
 const NAMES: &str = "names";
 
 /// Gets a certificate unless there is one, and renews it in time.
@@ -78,18 +78,26 @@ pub async fn follow(config: AcmeConfig, folder: PathBuf, certificates: Arc<Certi
     }
 }
 
-/// The certificate in the folder, if it is of this authority and for these names, and when it has to be renewed.
+/// The certificate in the folder, if it is for these names, and when it has to be renewed: at once if another authority gave it.
 fn kept(config: &AcmeConfig, folder: &Path) -> Option<(CertifiedKey, SystemTime)> {
     let text = std::fs::read_to_string(folder.join(NAMES)).ok()?;
-    // Earlier versions did not name the authority, so another one's line is compared as a name and differs.
-    let names = text.strip_prefix(&format!("{}\n", config.directory)).unwrap_or(&text);
-    if names.lines().ne(config.domains.iter().map(String::as_str)) {
+    let mut lines = text.lines().peekable();
+    let authority = lines.next_if(|line| line.contains("://")).map(str::to_owned);
+    if lines.ne(config.domains.iter().map(String::as_str)) {
         return None;
     }
     let (chain, key) = (std::fs::read(folder.join(CERTIFICATE)).ok()?, std::fs::read(folder.join(KEY)).ok()?);
     let certificate = certified(&chain, &key).ok()?;
     let due = renewal(certificate.cert.first()?)?;
-    Some((certificate, due))
+    // Earlier versions named it only beside the account.
+    let is_ours = authority.or_else(|| known_authority(folder)).is_none_or(|authority| authority == config.directory);
+    Some((certificate, if is_ours { due } else { UNIX_EPOCH }))
+}
+
+/// The authority of the account in the folder.
+fn known_authority(folder: &Path) -> Option<String> {
+    let account: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join(ACCOUNT)).ok()?).ok()?;
+    Some(account.get("directory")?.as_str()?.to_owned())
 }
 
 /// When a third of a certificate's time is left.
@@ -277,8 +285,9 @@ mod tests {
         assert!(kept(&config(&["a.example", "b.example"]), folder.path()).is_none());
         let at = |directory: &str| AcmeConfig { directory: directory.to_owned(), ..config(&["a.example"]) };
         write(folder.path(), NAMES, b"https://tests.example/directory\na.example\n").expect("written");
-        assert!(kept(&at("https://tests.example/directory"), folder.path()).is_some());
-        assert!(kept(&at("https://real.example/directory"), folder.path()).is_none(), "of another authority");
+        let due = |directory: &str| kept(&at(directory), folder.path()).expect("a certificate").1;
+        assert!(due("https://tests.example/directory") > SystemTime::now());
+        assert_eq!(due("https://real.example/directory"), UNIX_EPOCH, "served until the other authority gives one");
         let mode = std::fs::metadata(folder.path().join(KEY)).expect("the key").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
