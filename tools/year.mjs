@@ -50,12 +50,15 @@ machine.set({
   FERROBASE_BACKUP_TO: archives, FERROBASE_BACKUP_RECIPIENT: key.trim().replace(/^.*=/, ""), FERROBASE_BACKUP_KEEP: "14",
   // Each night, a full one each week; the log of changes every quarter of an hour.
   FERROBASE_BACKUP_EVERY: seconds(dayMs), FERROBASE_BACKUP_FULL_EVERY: seconds(7 * dayMs), FERROBASE_BACKUP_LOG_EVERY: seconds(dayMs / 96),
+  // Wherever the binary is.
+  FERROBASE_PG_TOOLS: join(root, "tools/postgres/client/bin"),
   ...(upgrades ? { PG_BIN_DIR: former } : {}),
 });
 const version = () => machine.sql("show server_version");
 machine.start();
 await machine.serves();
 const firstVersion = version();
+const firstMajor = machine.version();
 const people = makePeople(machine, random);
 await people.settle();
 
@@ -89,9 +92,11 @@ if (upgrades) {
   at(Math.floor(days / 2), 0.1, "PostgreSQL upgraded", async () => {
     const begun = performance.now();
     await machine.stop();
-    machine.unset("PG_BIN_DIR");
-    const { text } = await machine.run(["upgrade", "--from-bin", former]);
-    machine.start();
+    const { text } = await machine.run(["upgrade", "--from-bin", former], { PG_BIN_DIR: undefined }).finally(() => {
+      // The former one goes on if the upgrade has failed.
+      if (machine.version() !== firstMajor) machine.unset("PG_BIN_DIR");
+      machine.start();
+    });
     upgraded = { seconds: await machine.serves(begun), text: text.split("\n").find((line) => line.includes("tables with")) ?? text };
     machine.downtimes.push({ what: "upgrade", seconds: upgraded.seconds });
   });
@@ -148,11 +153,13 @@ await machine.serves();
 const lostInRestore = await people.compare();
 const kills = machine.group?.kills() ?? 0;
 
+// Nobody makes a backup by hand when the schedule fails.
+const failedBackups = machine.errors("the scheduled backup failed");
 const { ledger, counts } = people;
 const whole = (value) => Math.round(value).toLocaleString("en");
 const outcome = (list) => (list.length === 0 ? "nothing" : `**${list.length} things**, the first: ${list[0]}`);
 const build = binary.includes("/release/") ? "release build" : "debug build";
-const form = days >= 365 && minutes <= 120 ? "A year in two hours" : `**A shortened form**: ${days} days in ${whole(lasted)} minutes. The whole year in two hours was not run for this report`;
+const form = days >= 365 && minutes <= 120 ? `A year in ${whole(lasted)} minutes` : `**A shortened form**: ${days} days in ${whole(lasted)} minutes. The whole year in two hours was not run for this report`;
 const rows = [
   ["length of a day", `${(dayMs / 1000).toFixed(1)} s`],
   ...[...done].sort().map(([what, count]) => [what, count === 1 ? "once" : `${whole(count)} times`]),
@@ -166,6 +173,7 @@ const rows = [
   ["backups verified", proofs.length === 0 ? "none" : `${proofs.length}, the last in ${proofs.at(-1).seconds.toFixed(0)} s: ${proofs.at(-1).text}`],
   ["data folder; archives and log at the end", `${whole(sizes.data)} MB; ${whole(sizes.archives)} MB in ${sizes.count} archives and the log since the oldest`],
   ...(machine.group ? [["maximum memory, including the kernel's file cache", `${whole(machine.group.most())} MB of ${memory}; ${kills === 0 ? "nothing was killed" : `**${kills} kills**`}`]] : []),
+  ["scheduled backups that failed", failedBackups.length === 0 ? "none" : `**${failedBackups.length}**, the first: ${failedBackups[0].slice(0, 300)}`],
   ["steps that failed", failures.length === 0 ? "none" : `**${failures.length}**, the first: ${failures[0].slice(0, 300)}`],
   ["acknowledged writes lost", outcome(lost)],
   [`acknowledged writes lost after losing the disk, restored from the backups in ${restored.seconds.toFixed(0)} s`, outcome(lostInRestore)],
@@ -183,4 +191,4 @@ ${rows.map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "/").replace
 `;
 console.log(report);
 if (values.write) writeFileSync(values.write, report);
-process.exit(failures.length + lost.length + lostInRestore.length + kills === 0 ? 0 : 1);
+process.exit(failures.length + failedBackups.length + lost.length + lostInRestore.length + kills === 0 ? 0 : 1);

@@ -142,6 +142,9 @@ export async function makeMachine(megabytes) {
       if (status !== 0) throw new Error(`psql: ${stderr}`);
       return stdout.trim();
     },
+    /** The major version of the cluster in place. */
+    version: () => readFileSync(join(data, "db/PG_VERSION"), "utf8").trim(),
+    errors: (message) => readFileSync(join(folder, "server.log"), "utf8").split("\n").filter((line) => line.includes(message)),
     log: () => readFileSync(join(folder, "server.log"), "utf8").split("\n").slice(-30).join("\n"),
     // Files that go while `du` looks are no fault.
     size: (path) => Number(spawnSync("du", ["-sm", path], { encoding: "utf8" }).stdout.split("\t")[0] || 0),
