@@ -73,6 +73,13 @@ pub enum BackupError {
     )]
     LogGap { after: Option<DateTime<Utc>>, before: String },
     #[error(
+        "the clock was set back from {} to {} while the log of changes was archived, so it is uncertain what belongs to this moment: \
+         restore to one before the clock was ahead, from a later backup, or to 'latest'",
+        .from.to_rfc3339_opts(SecondsFormat::Millis, true),
+        .to.to_rfc3339_opts(SecondsFormat::Millis, true)
+    )]
+    LogClock { from: DateTime<Utc>, to: DateTime<Utc> },
+    #[error(
         "the log of changes was not archived for too long and the database has removed it: points in time start again"
     )]
     LogLost,

@@ -323,10 +323,12 @@ pub const AFTER_UPGRADE: &str = "after-upgrade-";
 
 /// The folders of databases that were set aside beside the cluster of a data root, and may be put back.
 pub fn set_aside(data_root: &Path) -> Result<Vec<PathBuf>, EmbeddedError> {
-    match cluster_of(data_root).as_deref().and_then(Path::parent) {
-        Some(root) => set_aside_in(root),
-        None => Ok(Vec::new()),
+    let Ok(requested) = std::fs::canonicalize(data_root) else { return Ok(Vec::new()) };
+    let mut folders = Vec::new();
+    for root in places(&requested).into_iter().filter(|root| root.is_dir()) {
+        folders.extend(set_aside_in(&root)?);
     }
+    Ok(folders)
 }
 
 fn set_aside_in(root: &Path) -> Result<Vec<PathBuf>, EmbeddedError> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use postgres_protocol::password::scram_sha_256;
 use rand::Rng;
+use rustix::io::Errno;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
@@ -202,12 +203,10 @@ fn write(path: &Path, password: &str) -> Result<(), EmbeddedError> {
 /// A password that PostgreSQL knows must survive a power failure, and so must the name of its file.
 fn sync_folder_of(path: &Path) -> std::io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
-    match std::fs::File::open(folder)?.sync_all() {
+    match rustix::fs::fsync(std::fs::File::open(folder)?) {
         // Some network file systems sync no folders.
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported) => {
-            Ok(())
-        }
-        outcome => outcome,
+        Err(Errno::BADF | Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        outcome => Ok(outcome?),
     }
 }
 

@@ -172,7 +172,7 @@ impl Follower {
             return Ok(None);
         }
         // Until the rest of the WAL is archived, no later time is covered.
-        let time = if is_behind { time.min(self.reached + chrono::Duration::milliseconds(1)) } else { time };
+        let time = if is_behind { self.reached + chrono::Duration::milliseconds(1) } else { time };
         let piece = Piece { time, chain: self.chain.clone(), start: self.at, end };
         if let Err(error) = self.write(&piece, new.clone(), backup_store, recipients).await {
             if let Some(objects) = &mut self.files {

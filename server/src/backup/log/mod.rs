@@ -9,6 +9,7 @@ mod follow;
 mod known;
 mod segments;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
@@ -76,32 +77,26 @@ pub fn of_chain(names: &[String], chain: &str) -> Vec<Piece> {
 
 /// The pieces in `names` from position `from`, where an archive ends, to `moment`.
 ///
-/// Errors: a piece in between is missing, or they do not reach `moment`.
+/// Errors: a piece in between is missing, they do not reach `moment`, or the clock was set back so that it is uncertain which do.
 pub fn covering(names: &[String], chain: &str, from: u64, moment: RestorePoint) -> Result<Vec<Piece>, BackupError> {
     let mut reached = from;
     let mut taken: Vec<Piece> = Vec::new();
-    let pieces = of_chain(names, chain);
-    // If the clock was ahead for a while, pieces from then have later times than those that follow them.
-    let last_before = match moment {
-        RestorePoint::At(time) => pieces.iter().rposition(|piece| piece.time < time),
-        RestorePoint::Latest => None,
-    };
-    let is_far_enough = |at: usize, piece: &Piece| {
-        matches!(moment, RestorePoint::At(time) if piece.time >= time) && last_before.is_none_or(|last| at > last)
-    };
-    for (at, piece) in pieces.into_iter().enumerate() {
-        if piece.end < from {
-            continue;
-        }
+    let is_far_enough = |piece: &Piece| matches!(moment, RestorePoint::At(time) if piece.time >= time);
+    let mut pieces = of_chain(names, chain).into_iter().filter(|piece| piece.end >= from);
+    while let Some(piece) = pieces.next() {
         if piece.start > reached {
             return Err(BackupError::LogGap { after: taken.last().map(|piece| piece.time), before: piece.to_string() });
         }
         reached = reached.max(piece.end);
-        let is_enough = is_far_enough(at, &piece);
-        taken.push(piece);
-        if is_enough {
+        if is_far_enough(&piece) {
+            // Commits before the moment may follow those that have a later time only because the clock was ahead.
+            if let Some(later) = pieces.find(|later| later.time < piece.time) {
+                return Err(BackupError::LogClock { from: piece.time, to: later.time });
+            }
+            taken.push(piece);
             return Ok(taken);
         }
+        taken.push(piece);
     }
     match moment {
         RestorePoint::Latest => Ok(taken),
@@ -109,10 +104,11 @@ pub fn covering(names: &[String], chain: &str, from: u64, moment: RestorePoint) 
     }
 }
 
-/// The pieces in `names` that are older than `oldest`, the oldest archive.
+/// The pieces in `names` that are older than `oldest`, the oldest archive: of each chain those before the first that is not.
 pub fn too_old(names: &[String], oldest: DateTime<Utc>) -> Vec<String> {
-    let is_old = |name: &&String| Piece::parse(name).is_some_and(|piece| piece.time < oldest);
-    names.iter().filter(is_old).cloned().collect()
+    let chains: BTreeSet<String> = names.iter().filter_map(|name| Some(Piece::parse(name)?.chain)).collect();
+    let old = |chain: &String| of_chain(names, chain).into_iter().take_while(|piece| piece.time < oldest);
+    chains.iter().flat_map(old).map(|piece| piece.to_string()).collect()
 }
 
 #[cfg(test)]
@@ -141,14 +137,30 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_leaves_no_gap() {
-        let names = [piece("a", 0, 10, 30), piece("a", 10, 10, 31), piece("a", 10, 20, 5), piece("a", 20, 30, 6)];
-        let taken = covering(&names, "a", 4, RestorePoint::Latest).expect("whole");
-        let ends = |taken: Vec<Piece>| taken.iter().map(|piece| piece.end).collect::<Vec<_>>();
-        assert_eq!(ends(taken), [10, 10, 20, 30]);
-        let taken = covering(&names, "a", 4, RestorePoint::At(at(6))).expect("whole");
-        assert_eq!(ends(taken), [10, 10, 20, 30], "those from when the clock was ahead do not reach it");
-        assert!(covering(&names, "a", 4, RestorePoint::At(at(7))).is_err(), "nothing after it is known");
+    fn a_clock_that_was_ahead_leaves_no_gap_and_no_moment_that_is_wrong() {
+        let names = [
+            piece("a", 0, 10, 2),
+            piece("a", 10, 20, 30),
+            piece("a", 20, 20, 31),
+            piece("a", 20, 20, 5),
+            piece("a", 20, 30, 6),
+            piece("a", 30, 40, 32),
+        ];
+        let ends = |from, moment| {
+            let taken = covering(&names, "a", from, moment);
+            taken
+                .map(|taken| taken.iter().map(|piece| piece.end).collect::<Vec<_>>())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(ends(4, RestorePoint::Latest).expect("whole"), [10, 20, 20, 20, 30, 40]);
+        assert_eq!(ends(4, RestorePoint::At(at(1))).expect("whole"), [10]);
+        for moment in [3, 5, 6, 7, 31] {
+            let refused = ends(4, RestorePoint::At(at(moment))).expect_err("uncertain");
+            assert!(refused.contains("the clock was set back"), "{refused}");
+        }
+        assert_eq!(ends(4, RestorePoint::At(at(32))).expect("whole"), [10, 20, 20, 20, 30, 40]);
+        assert_eq!(ends(21, RestorePoint::At(at(7))).expect("an archive from after it"), [30, 40]);
+        assert_eq!(too_old(&names, at(7)), [piece("a", 0, 10, 2)], "those that follow a newer one are needed with it");
     }
 
     #[test]

@@ -123,7 +123,8 @@ pub async fn back(embedded: &EmbeddedOptions) -> Result<(String, PathBuf), Upgra
         names.filter(|name| name.starts_with(BEFORE)).max_by_key(|name| name.rsplit('-').next().map(str::to_owned));
     let last = site.root.join(last.ok_or_else(nothing)?);
     let beside = embedded_pg::version_of(&last.join("db")).ok_or_else(nothing)?;
-    let in_place = embedded_pg::version_of(&site.cluster()).unwrap_or_default();
+    let none = || UpgradeError::NoCluster { dir: site.cluster() };
+    let in_place = embedded_pg::version_of(&site.cluster()).ok_or_else(none)?;
     // So it is if this was interrupted before.
     let is_exchanged = number(&beside) > number(&in_place);
     let (version, upgraded) = if is_exchanged { (in_place, beside) } else { (beside, in_place) };
@@ -139,7 +140,8 @@ pub async fn back(embedded: &EmbeddedOptions) -> Result<(String, PathBuf), Upgra
                 .and_then(|()| std::fs::File::open(next)?.sync_all())
                 .map_err(UpgradeError::io("cannot write", next))?;
         }
-        sync_folder(&site.root)?;
+        // Not every file system syncs folders.
+        let _ = sync_folder(&site.root);
         exchange(&last.join("db"), &site.cluster())?;
     }
     for (next, beside, file) in &passwords {
