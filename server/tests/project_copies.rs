@@ -407,8 +407,9 @@ async fn a_reset_restores_the_state_of_a_fresh_start() {
             "[]"
         );
         let found = copy.dump().await;
-        let differences: Vec<&str> = found.lines().filter(|line| !fresh.contains(line)).collect();
-        assert!(found == fresh, "{differences:#?}");
+        let new: Vec<&str> = found.lines().filter(|line| !fresh.contains(line)).collect();
+        let gone: Vec<&str> = fresh.lines().filter(|line| !found.contains(line)).collect();
+        assert!(found == fresh, "new: {new:#?}, gone: {gone:#?}");
         let heartbeat = r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":"1"}"#;
         socket.send(tokio_tungstenite::tungstenite::Message::text(heartbeat)).await.expect("the socket is open");
         let answer = socket.next().await.expect("an answer").expect("a frame");

@@ -94,6 +94,8 @@ mod tests {
     #[test]
     fn a_critical_extension_is_detected_in_a_signed_token() {
         token(b"\n{\"alg\":\"HS256\",\"crit\":[\"exp\"]}\n{\"role\":\"anon\"}");
+        // Members that nobody reads have to be text, too.
+        token(b"\n{\"alg\":\"HS256\",\"x\":\"\xef\"}\n{\"role\":\"anon\"}");
         token(b"{\"keys\":[{\"kty\":\"oct\",\"k\":\"AAAA\"}]}\n{\"alg\":\"HS256\"}\n{\"role\":\"anon\",\"exp\":1}");
     }
 }
