@@ -16,7 +16,7 @@ export const faq = define("faq", {
     "Yes, to up to 3 nonprofits in one form. All of them can read it. The first that acts on it takes it, and only that one answers you. So you never have to tell your story twice.",
   "edit.question": "Can I edit my request after I send it?",
   "edit.answer":
-    "Your name, phone and address, yes. For the rest, everybody must be able to rely on the same words: withdraw the request and send it again as a new one. Your old answers come with you, so you change only what is different.",
+    "No. Once it is sent, everybody must be able to rely on the same words. You can still correct your name, phone and address. For the rest you can withdraw it and send it again as a new request. Your old answers come with you, so you change only what is different.",
   "papers.question": "Which papers do I need?",
   "papers.answer":
     "None to start with. Papers help when they show what you tell: a rent letter, a school's fee notice, a doctor's bill. A photo is fine. You can send PDF, JPEG, PNG or Word files of up to 10 MB each. If something is missing, the nonprofit tells you which paper it is.",
