@@ -158,7 +158,13 @@ pub async fn make_next(
     if let Some(parent) = parent.filter(is_recent) {
         let major = backup::major_of(&contents.admin_url).await?;
         // Without it, nobody could restore the archive here.
-        Programs::combine(major)?;
+        match Programs::combine(major) {
+            Err(error) if full_every.is_some() => {
+                tracing::warn!(%error, "this backup is a full one, because an incremental one could not be restored here");
+                return Ok(backup::make(contents, backup_store, recipients).await?);
+            }
+            found => drop(found?),
+        }
         let command = Programs::for_basebackup(&contents.admin_url, major)?.command("pg_basebackup");
         match backup::make_increment(contents, &parent, command, backup_store, recipients).await {
             // For example, the database has removed its summaries, or the cluster was restored or upgraded.

@@ -1,10 +1,14 @@
 //! PostgreSQL's programs such as `pg_dump` and `psql`: where to find them, and how to connect them to the database.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Setting with a folder that is searched first.
 pub const SETTING: &str = "FERROBASE_PG_TOOLS";
+
+/// Any later version will do.
+const NEWEST: u32 = u32::MAX;
 
 /// The oldest `psql` with the options and meta-commands used here. The server may be newer.
 const OLDEST_PSQL: u32 = 12;
@@ -21,32 +25,32 @@ pub struct Programs {
 impl Programs {
     /// Programs with a `pg_dump` that can dump a server of version `major`, for the database at `url`.
     pub fn for_dump(url: &str, major: u32) -> anyhow::Result<Self> {
-        Self::of(find("pg_dump", major, major)?, url)
+        Self::of(find("pg_dump", major..=NEWEST, major)?, url)
     }
 
     /// Programs with a `psql`.
     pub fn for_psql(url: &str, major: u32) -> anyhow::Result<Self> {
-        Self::of(find("psql", OLDEST_PSQL, major)?, url)
+        Self::of(find("psql", OLDEST_PSQL..=NEWEST, major)?, url)
     }
 
     /// Programs with a `pg_restore` that reads dumps of version `major`, for the database at `url`.
     pub fn for_restore(url: &str, major: u32) -> anyhow::Result<Self> {
-        Self::of(find("pg_restore", major, major)?, url)
+        Self::of(find("pg_restore", major..=NEWEST, major)?, url)
     }
 
     /// A `pg_restore` of version `major` or later that writes a dump as SQL and does not connect.
     pub fn restore(major: u32) -> anyhow::Result<Command> {
-        Ok(Command::new(find("pg_restore", major, major)?.join("pg_restore")))
+        Ok(Command::new(find("pg_restore", major..=NEWEST, major)?.join("pg_restore")))
     }
 
     /// Those with a `pg_basebackup` of version `major`, for the cluster at `url`.
     pub fn for_basebackup(url: &str, major: u32) -> anyhow::Result<Self> {
-        Self::of(find("pg_basebackup", major, major)?, url)
+        Self::of(find("pg_basebackup", major..=NEWEST, major)?, url)
     }
 
-    /// `pg_combinebackup` of `major`, which connects to nothing.
+    /// `pg_combinebackup` of `major`, which connects to nothing. One of a later version cannot read the cluster's control file.
     pub fn combine(major: u32) -> anyhow::Result<PathBuf> {
-        Ok(find("pg_combinebackup", major, major)?.join("pg_combinebackup"))
+        Ok(find("pg_combinebackup", major..=major, major)?.join("pg_combinebackup"))
     }
 
     fn of(folder: PathBuf, url: &str) -> anyhow::Result<Self> {
@@ -66,27 +70,38 @@ impl Programs {
     }
 }
 
-/// The folder of the first `program` of version `oldest` or later. The error says what to install.
-fn find(program: &str, oldest: u32, major: u32) -> anyhow::Result<PathBuf> {
+/// The folder of the first `program` of one of these versions. The error says what to install.
+fn find(program: &str, versions: RangeInclusive<u32>, major: u32) -> anyhow::Result<PathBuf> {
     let set = std::env::var_os(SETTING).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let mut too_old = Vec::new();
-    for folder in set.as_ref().map_or_else(|| folders(major), |folder| vec![folder.clone()]) {
+    let (oldest, or_later) = (*versions.start(), if *versions.end() == NEWEST { " or later" } else { "" });
+    let others =
+        match first(program, versions, set.as_ref().map_or_else(|| folders(major), |folder| vec![folder.clone()])) {
+            Ok(folder) => return Ok(folder),
+            Err(others) => others,
+        };
+    let found = match (others.is_empty(), set) {
+        (true, Some(folder)) => format!("; {} ({SETTING}) has none that runs", folder.display()),
+        (true, None) => String::new(),
+        (false, _) => format!("; {}", others.join(", ")),
+    };
+    anyhow::bail!(
+        "{program} of PostgreSQL {oldest}{or_later} is needed{found}. Install it: {}; or name its folder in {SETTING}",
+        advice(major)
+    )
+}
+
+/// The first of these folders with a `program` of one of these versions; otherwise which versions there are.
+fn first(program: &str, versions: RangeInclusive<u32>, folders: Vec<PathBuf>) -> Result<PathBuf, Vec<String>> {
+    let mut others = Vec::new();
+    for folder in folders {
         let path = folder.join(program);
         match version(&path) {
-            Some(version) if version >= oldest => return Ok(folder),
-            Some(version) => too_old.push(format!("{} is of version {version}", path.display())),
+            Some(version) if versions.contains(&version) => return Ok(folder),
+            Some(version) => others.push(format!("{} is of version {version}", path.display())),
             None => {}
         }
     }
-    let found = match (too_old.is_empty(), set) {
-        (true, Some(folder)) => format!("; {} ({SETTING}) has none that runs", folder.display()),
-        (true, None) => String::new(),
-        (false, _) => format!("; {}", too_old.join(", ")),
-    };
-    anyhow::bail!(
-        "{program} of PostgreSQL {oldest} or later is needed{found}. Install it: {}; or name its folder in {SETTING}",
-        advice(major)
-    )
+    Err(others)
 }
 
 /// What to install on this platform.
@@ -163,6 +178,18 @@ mod tests {
         ] {
             assert_eq!(major_of(text), major, "{text}");
         }
+    }
+
+    #[test]
+    fn a_program_that_reads_a_clusters_files_has_to_be_of_its_version() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("pg_combinebackup");
+        std::fs::write(&program, "#!/bin/sh\necho 'pg_combinebackup (PostgreSQL) 18.4'\n").expect("a program");
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, executable).expect("its mode");
+        let look = |versions| first("pg_combinebackup", versions, vec![folder.path().to_owned()]);
+        assert_eq!(look(17..=NEWEST).as_deref(), Ok(folder.path()));
+        assert_eq!(look(17..=17), Err(vec![format!("{} is of version 18", program.display())]));
     }
 
     #[test]
