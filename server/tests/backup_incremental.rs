@@ -277,7 +277,26 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
     let last = own.join(&made[2]).display().to_string();
     let (done, text) = house.run(&["backup", "verify", &last, "--identity", "key.txt"]);
     assert!(done && text.contains("verified: everything was restored"), "{text}");
+    // Those of a daily schedule give way to requests.
     house.stop();
+    for full_every in [Some("168h"), None] {
+        let state = house.data.join("backups/state.json");
+        let mut known: Value = serde_json::from_slice(&std::fs::read(&state).expect("a state")).expect("JSON");
+        known["made"]["made_at"] = json!("2026-01-01T00:00:00Z");
+        std::fs::write(&state, known.to_string()).expect("written");
+        let before = archives(&own);
+        house.settings = schedule(&own);
+        house.settings[2].1 = "24h".to_owned();
+        house.settings.extend(full_every.map(|every| ("FERROBASE_BACKUP_FULL_EVERY", every.to_owned())));
+        house.serve(&http).await;
+        until("the one that is due is made", &|| archives(&own).len() > before.len()).await;
+        let made: Vec<_> = archives(&own).into_iter().filter(|name| !before.contains(name)).collect();
+        assert!(made.len() == 1 && made[0].contains("-after-") == full_every.is_some(), "{made:?}");
+        let (done, text) =
+            house.run(&["backup", "verify", &own.join(&made[0]).display().to_string(), "--identity", "key.txt"]);
+        assert!(done && text.contains("verified: everything was restored"), "{text}");
+        house.stop();
+    }
     house.settings.clear();
     house.serve(&http).await;
 

@@ -1,7 +1,8 @@
 // `just bench backups`: what backups cost while they run. The whole server on its own PostgreSQL is kept busy by reads and writes; in
-// turns nothing is backed up, the log of changes is archived, full archives are made one after the other, and incremental ones.
+// turns nothing is backed up, the log of changes is archived, and full and incremental archives are made: as a daily schedule makes them,
+// which gives way to requests, and as a schedule without a pause does.
 //
-//   node tools/bench/backups.mjs [--seconds 20] [--rounds 3] [--megabytes 400] [--shared] [--write docs/reports/bench-backups.md]
+//   node tools/bench/backups.mjs [--seconds 60] [--rounds 3] [--megabytes 400] [--shared] [--write docs/reports/bench-backups.md]
 //
 // --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: as rest.mjs.
 import { execFileSync } from "node:child_process";
@@ -11,7 +12,7 @@ import { parseArgs } from "node:util";
 import * as bench from "./cluster.mjs";
 
 const { values } = parseArgs({ options: {
-  seconds: { type: "string", default: "20" }, rounds: { type: "string", default: "3" }, megabytes: { type: "string", default: "400" },
+  seconds: { type: "string", default: "60" }, rounds: { type: "string", default: "3" }, megabytes: { type: "string", default: "400" },
   shared: { type: "boolean", default: false }, write: { type: "string" },
 } });
 const [seconds, rounds, megabytes] = [values.seconds, values.rounds, values.megabytes].map(Number);
@@ -46,12 +47,24 @@ const settings = {
 };
 const to = { FERROBASE_BACKUP_TO: archives, FERROBASE_BACKUP_RECIPIENT: key, FERROBASE_BACKUP_KEEP: "2" };
 const always = "1ms"; // The next is begun when one has ended.
+const day = { ...to, FERROBASE_BACKUP_EVERY: "24h" };
+// `isDue`: the last archive is made to look old, so that the next one is begun as the server starts.
 const modes = [
   { name: "no backups", settings: {} },
-  { name: "the log of changes archived every 10 s", settings: { ...to, FERROBASE_BACKUP_EVERY: "24h", FERROBASE_BACKUP_LOG_EVERY: "10s" } },
+  { name: "the log of changes archived every 10 s", settings: { ...day, FERROBASE_BACKUP_LOG_EVERY: "10s" } },
+  { name: "a full archive, giving way", settings: day, isDue: true },
+  { name: "an incremental archive, giving way", settings: { ...day, FERROBASE_BACKUP_FULL_EVERY: "24h" }, isDue: true },
   { name: "incremental archives without a pause", settings: { ...to, FERROBASE_BACKUP_EVERY: always, FERROBASE_BACKUP_FULL_EVERY: "24h" } },
   { name: "full archives without a pause", settings: { ...to, FERROBASE_BACKUP_EVERY: always } },
 ];
+
+const state = join(data, "backups/state.json");
+/** Makes the last archive look as if it had been made two days ago. */
+function age() {
+  const known = JSON.parse(readFileSync(state, "utf8"));
+  known.made.made_at = new Date(Date.now() - 48 * 3_600_000).toISOString();
+  writeFileSync(state, JSON.stringify(known));
+}
 
 async function start(further) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PGRST|GOTRUE|FERROBASE|DATABASE)_/.test(name)));
@@ -111,9 +124,11 @@ const cores = readFileSync("/proc/cpuinfo", "utf8").match(/^processor/gm).length
 let head;
 const seen = modes.map(() => ({ rate: [], p99: [], cpu: [], archives: 0 }));
 for (let round = 0; round < rounds; round++) {
-  for (const [n, mode] of modes.entries()) {
+  const inTurn = [...modes.entries()];
+  for (const [n, mode] of round % 2 ? inTurn.reverse() : inTurn) {
     rmSync(archives, { recursive: true, force: true });
-    const server = await start(mode.settings);
+    rmSync(state, { force: true });
+    let server = await start(mode.settings);
     if (!head) {
       process.env.PGPASSWORD = "postgres";
       head = bench.circumstances({ isShared: values.shared });
@@ -121,6 +136,12 @@ for (let round = 0; round < rounds; round++) {
     if (mode.settings.FERROBASE_BACKUP_TO) {
       // The first archive is no part of what is measured, but where full ones are.
       while (!made()) await bench.sleep(100);
+    }
+    if (mode.isDue) {
+      while (!words(state).includes("made_at")) await bench.sleep(100);
+      await bench.stopServer(server);
+      age();
+      server = await start(mode.settings);
     }
     await bench.load("http", { connections, seconds: 2, requests });
     const known = new Map();
@@ -168,7 +189,7 @@ cost more is in the first figure only. Aims: ≤ 10 % of what is served, ≤ 3 %
 |---|---|---|---|---|---|
 ${rows.join("\n")}
 
-An archive is made at the lowest priority: on cores that have nothing else to do it takes all that it can, so its share of the processor
-here is what it gets beside requests that never pause.
+An archive is made at a low priority: on cores that have nothing else to do it takes all that it can. One that gives way, as those of a daily
+schedule do, also pauses while the cores are busy, for five minutes in all. One without a pause is what a command makes, or a schedule of less than an hour.
 `, values.write, head);
 process.exit(0);

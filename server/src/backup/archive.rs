@@ -18,6 +18,7 @@ use tar::{EntryType, Header};
 use super::age::{AgeError, Decryptor, Encryptor, Identity, Recipient};
 use super::backup_store::Sink;
 use super::error::BackupError;
+use super::pace::Pace;
 use super::stop_flag::{StopFlag, StopOnDrop};
 
 /// The layout version that this code writes, and the newest that it reads.
@@ -76,6 +77,8 @@ pub struct Writer {
     /// The name used in errors.
     target: PathBuf,
     stop_flag: StopFlag,
+    /// If other work comes first.
+    pace: Option<Pace>,
 }
 
 /// A gzip stream of several members, so that the compression level can change for data that does not compress.
@@ -100,16 +103,17 @@ impl Write for Packed {
 }
 
 /// Counts and hashes the bytes that pass through.
-struct Hashed<R> {
+struct Hashed<'a, R> {
     inner: R,
     digest: Sha256,
     size: u64,
     stop_flag: StopFlag,
+    pace: Option<&'a mut Pace>,
 }
 
-impl<R: Read> Hashed<R> {
-    fn new(inner: R, stop_flag: &StopFlag) -> Self {
-        Self { inner, digest: Sha256::new(), size: 0, stop_flag: stop_flag.clone() }
+impl<'a, R: Read> Hashed<'a, R> {
+    fn new(inner: R, stop_flag: &StopFlag, pace: Option<&'a mut Pace>) -> Self {
+        Self { inner, digest: Sha256::new(), size: 0, stop_flag: stop_flag.clone(), pace }
     }
 
     fn content(self) -> Content {
@@ -117,9 +121,12 @@ impl<R: Read> Hashed<R> {
     }
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for Hashed<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.stop_flag.check()?;
+        if let Some(pace) = &mut self.pace {
+            pace.keep(&self.stop_flag)?;
+        }
         let length = self.inner.read(into)?;
         self.digest.update(&into[..length]);
         self.size += length as u64;
@@ -144,7 +151,12 @@ impl Writer {
         let tar = tar::Builder::new(Packed(Some(GzEncoder::new(sealed, Compression::fast()))));
         let manifest =
             Manifest { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), ..Manifest::default() };
-        Ok(Self { _given_up: stop_flag.on_drop(), tar, manifest, target, stop_flag: stop_flag.clone() })
+        Ok(Self { _given_up: stop_flag.on_drop(), tar, manifest, target, stop_flag: stop_flag.clone(), pace: None })
+    }
+
+    /// Has the archive written slowly while the processors are busy.
+    pub fn give_way(&mut self) {
+        self.pace = Some(Pace::new());
     }
 
     pub fn manifest(&mut self) -> &mut Manifest {
@@ -196,7 +208,7 @@ impl Writer {
         header.set_entry_type(EntryType::Regular);
         header.set_mode(0o600);
         header.set_size(size);
-        let mut content = Hashed::new(content, &self.stop_flag);
+        let mut content = Hashed::new(content, &self.stop_flag, self.pace.as_mut());
         self.tar.append_data(&mut header, path, &mut content)?;
         self.manifest.entries.insert(path.to_owned(), content.content());
         Ok(())
@@ -257,7 +269,7 @@ pub fn read(
             take(&path, Item::Folder)?;
             continue;
         }
-        let mut content = Hashed::new(entry, stop_flag);
+        let mut content = Hashed::new(entry, stop_flag, None);
         if path == MANIFEST {
             let mut text = Vec::new();
             (&mut content).take(MANIFEST_MAX).read_to_end(&mut text).map_err(broken)?;

@@ -153,6 +153,9 @@ async fn write(
     let (before, xid) = source.count_rows().await?;
     let made_at = Utc::now();
     pg_basebackup.args(["--pgdata=-", "--format=tar", "--wal-method=fetch", "--checkpoint=fast", "--no-password"]);
+    if contents.gives_way {
+        writer.give_way();
+    }
     pg_basebackup.args(["--manifest-checksums=SHA256", "--no-sync", "--label=ferrobase"]);
     pg_basebackup.arg(format!("--incremental={}", parent.list.display()));
     let (mut writer, list) = blocking(move || {
@@ -181,8 +184,9 @@ async fn write(
     manifest.ended_at = Some(ended_at);
     manifest.rows =
         before.into_iter().filter_map(|(table, rows)| Some((table.clone(), [rows, *after.get(&table)?]))).collect();
-    let chain = source.chain.clone();
-    let data_dir = source.data_dir.clone();
+    let (chain, data_dir) = (source.chain.clone(), source.data_dir.clone());
+    // The archive has the WAL that it needs, so the slot need not keep it while files are copied.
+    drop(source);
     let writer = blocking(move || {
         for name in cluster::PASSWORDS {
             writer.file(name, &data_dir.with_file_name(name))?;
@@ -191,7 +195,6 @@ async fn write(
     })
     .await?;
     let (size, files) = finish(writer, contents, Some(since)).await?;
-    drop(source);
     drop(hold);
     Ok(Written { size, made_at, chain, files, list: Some(list) })
 }

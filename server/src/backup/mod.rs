@@ -15,6 +15,7 @@ mod files;
 mod increment;
 pub mod keys;
 mod log;
+mod pace;
 mod program;
 mod restore;
 mod retention;
@@ -61,6 +62,8 @@ pub struct Contents {
     pub keys: String,
     /// Whether incremental archives are to follow.
     pub summarizes: bool,
+    /// Whether the backup pauses while the processors are busy, some minutes in all, so that requests notice less of it.
+    pub gives_way: bool,
 }
 
 /// Where the files of objects are stored.
@@ -183,6 +186,9 @@ async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, Backu
     let hold = contents.files.hold().await?;
     let source = cluster::Source::open(&contents.admin_url, contents.summarizes).await?;
     let running = cluster::Running::start(source).await?;
+    if contents.gives_way {
+        writer.give_way();
+    }
     let (data_dir, system) = (running.source.data_dir.clone(), running.source.system.clone());
     let chain = running.source.chain.clone();
     let manifest = writer.manifest();

@@ -105,7 +105,8 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
     let _ = rustix::process::nice(10);
     let (made, removed) = block_on(Database::with(source, async |logins| {
         let summarizes = external.is_none() && (args.incremental || config.full_every.is_some());
-        let contents = Contents { admin_url: logins.admin_url, files: files.clone(), keys, summarizes };
+        let contents =
+            Contents { admin_url: logins.admin_url, files: files.clone(), keys, summarizes, gives_way: false };
         let made = match &external {
             None if args.incremental => make_next(&contents, &backup_store, &recipients, &data_dir, None).await?,
             None => backup::make(&contents, &backup_store, &recipients).await?,
@@ -170,6 +171,9 @@ pub async fn make_next(
             // For example, the database has removed its summaries, or the cluster was restored or upgraded.
             Err(BackupError::Program { said, .. }) => {
                 tracing::warn!(said, "this backup is a full one, because it cannot continue from the last one");
+                // Part of the time for pauses is over.
+                let contents = Contents { gives_way: false, ..contents.clone() };
+                return Ok(backup::make(&contents, backup_store, recipients).await?);
             }
             made => return Ok(made?),
         }

@@ -4,7 +4,6 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -24,6 +23,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_secs(10 * 60);
 /// The shortest wait before failed WAL archiving is tried again.
 const LOG_RETRY: Duration = Duration::from_secs(1);
+/// With at least this long between backups, each may take some minutes longer, so that requests notice less of it.
+const UNHURRIED: Duration = Duration::from_secs(60 * 60);
 /// How often the same error is logged.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
 
@@ -43,7 +44,8 @@ const LOCK: i64 = 0x66_65_72_72_6f_62;
 pub struct Backups(Option<Running>);
 
 struct Running {
-    thread: JoinHandle<()>,
+    /// Ends with the thread. It is not joined, because whoever stops the server twice does not wait for it.
+    done: oneshot::Receiver<Infallible>,
     /// Dropping this ends the schedule.
     until: oneshot::Sender<()>,
 }
@@ -62,6 +64,7 @@ impl Backups {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stop = stop.clone();
         let (until, over) = oneshot::channel();
+        let (working, done) = oneshot::channel();
         let work = move || {
             // On Linux this affects only this thread and those that it starts.
             if cfg!(target_os = "linux") {
@@ -75,16 +78,20 @@ impl Backups {
                     () = follow(&plan, &backup_store, files), if plan.external.is_none() => {}
                 }
             });
+            // Waits for its programs.
+            drop(runtime);
+            drop(working);
         };
-        let thread = std::thread::Builder::new().name("backups".to_owned()).spawn(work)?;
-        Ok(Self(Some(Running { thread, until })))
+        std::thread::Builder::new().name("backups".to_owned()).spawn(work)?;
+        Ok(Self(Some(Running { done, until })))
     }
 
     /// Ends the schedule. A backup in progress is abandoned.
     pub async fn ended(self) {
-        if let Some(Running { thread, until }) = self.0 {
+        if let Some(Running { done, until }) = self.0 {
             drop(until);
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            // Nothing is ever sent.
+            let _ = done.await;
         }
     }
 }
@@ -92,6 +99,7 @@ impl Backups {
 async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
     let mut known = None;
     let mut tried = None;
+    let mut has_failed = false;
     loop {
         // Includes a backup whose state file could not be written.
         let made = State::read(&plan.data_dir).made;
@@ -110,7 +118,11 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
             tokio::time::sleep(wait.min(plan.config.log_every.map_or(LOOK_AGAIN, |every| every.min(LOOK_AGAIN)))).await;
             continue;
         }
-        match make(plan, backup_store, every).await {
+        // Until there is an archive, nothing can be restored.
+        let gives_way = every >= UNHURRIED && last.is_some() && !begins_chain && !has_failed;
+        let outcome = make(plan, backup_store, every, gives_way).await;
+        has_failed = outcome.is_err();
+        match outcome {
             // Another instance is making it, or has made it.
             Ok(None) => tokio::time::sleep(LOOK_AGAIN.min(every)).await,
             Ok(Some(made)) => {
@@ -141,8 +153,13 @@ async fn last_in(backup_store: &BackupStore) -> Option<DateTime<Utc>> {
     }
 }
 
-/// Makes the backup that is due: a full one, an incremental one or a dump. `None` if another instance is making it, or has just made it.
-async fn make(plan: &Plan, backup_store: &BackupStore, every: Duration) -> anyhow::Result<Option<Made>> {
+/// Makes the backup that is due: a full one, an incremental one or a dump; the first two may give way to requests. `None` if another instance is making it, or has just made it.
+async fn make(
+    plan: &Plan,
+    backup_store: &BackupStore,
+    every: Duration,
+    gives_way: bool,
+) -> anyhow::Result<Option<Made>> {
     let Plan { config, contents, data_dir, external } = plan;
     let recipients = &config.recipients;
     if let Some(url) = external {
@@ -160,6 +177,7 @@ async fn make(plan: &Plan, backup_store: &BackupStore, every: Duration) -> anyho
         }
         return Ok(Some(make_dump(url, contents, backup_store, recipients).await?));
     }
+    let contents = &Contents { gives_way, ..contents.clone() };
     let made = match config.full_every {
         Some(_) => make_next(contents, backup_store, recipients, data_dir, config.full_every).await?,
         None => backup::make(contents, backup_store, recipients).await?,

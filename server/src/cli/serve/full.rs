@@ -59,7 +59,11 @@ async fn served(
     let ready = async |keys: &ApiKeys| announce(settings, database, keys).await;
     let backups = Backups::start(backup_plan(schedule, source, settings, &database.logins), stop)?;
     let outcome = serve(source, settings, &database.logins, &urls, started, stop, ready).await;
-    backups.ended().await;
+    tokio::select! {
+        () = backups.ended() => {}
+        // A program that waits for the disk may hold it up.
+        () = stop.urged() => {}
+    }
     outcome
 }
 
@@ -75,6 +79,8 @@ fn backup_plan(config: BackupConfig, source: &Source, settings: &Settings, login
         files: crate::cli::backup::files(&settings.storage.backend),
         keys: backup::keys::collect(source),
         summarizes: config.full_every.is_some(),
+        // Each backup of the schedule decides.
+        gives_way: false,
     };
     let external = settings.server.database_url.as_ref().map(|url| url.reveal().to_owned());
     Plan { config, contents, data_dir: settings.server.data_dir.clone(), external }
