@@ -172,7 +172,7 @@ random: setup
 # Measure `rest`, `auth`, `storage`, `realtime`, `test` (copies for tests) or `start` (of a loaded project) against its limit, `overload` at ten times that, `backups` (what they cost), or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
 bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
-    cargo build --release --locked --bin ferrobase --example load --example sockets
+    cargo build --release --locked --bin ferrobase --example load --example sockets --example bare
     [ "{{API}}" != test ] || { tools/install.sh frontend && tools/install.sh compat; }
     node tools/bench/{{API}}.mjs {{ARGS}}
 

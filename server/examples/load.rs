@@ -44,6 +44,19 @@ struct Job {
     /// Requests whose path was counted.
     #[serde(skip)]
     counted: AtomicU64,
+    /// The bytes of each request that does not vary.
+    #[serde(skip)]
+    fixed: Vec<Option<Vec<u8>>>,
+}
+
+impl Job {
+    /// Sends the request at `place`.
+    async fn send(&self, wire: &mut Wire, place: usize, value: &str) -> io::Result<()> {
+        match self.fixed.get(place).and_then(Option::as_ref) {
+            Some(bytes) => wire.send(bytes).await,
+            None => wire.send(&self.requests[place].bytes(self, value)).await,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -177,6 +190,7 @@ fn read_job(path: &str) -> anyhow::Result<Job> {
         }
     }
     anyhow::ensure!(!job.requests.is_empty(), "a job without requests");
+    job.fixed = job.requests.iter().map(|request| (!request.varies()).then(|| request.bytes(&job, ""))).collect();
     Ok(job)
 }
 
@@ -221,19 +235,13 @@ async fn connection(job: Arc<Job>, number: usize, end: Instant) -> anyhow::Resul
     let mut wire = Wire::open(&job.address).await?;
     let mut seen = Seen::default();
     let mut value = job.initial.get(number).cloned().unwrap_or_default();
-    let fixed: Vec<Vec<u8>> =
-        job.requests.iter().map(|r| if r.varies() { Vec::new() } else { r.bytes(&job, "") }).collect();
     // Each connection begins elsewhere and strides, so that neighbours on the wire ask for different roles.
     let mut turn = number * 37;
     // At least one request, however short the time.
     loop {
         let request = &job.requests[turn % job.requests.len()];
         let sent = Instant::now();
-        if request.varies() {
-            wire.send(&request.bytes(&job, &value)).await?;
-        } else {
-            wire.send(&fixed[turn % job.requests.len()]).await?;
-        }
+        job.send(&mut wire, turn % job.requests.len(), &value).await?;
         let head = wire.head().await?;
         let body = wire.body(&head).await?;
         seen.latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
@@ -277,10 +285,16 @@ fn fared<'a>(sent: impl Iterator<Item = &'a Sent>) -> Fared {
 async fn open(job: Job) -> anyhow::Result<()> {
     anyhow::ensure!(job.rate > 0.0, "a job without a rate");
     let job = Arc::new(job);
+    // Connecting is no part of what is measured.
+    let mut wires = Vec::new();
+    for _ in 0..job.connections.max(1) {
+        wires.push(Wire::open(&job.address).await?);
+    }
     let begin = Instant::now();
     let end = begin + Duration::from_secs_f64(job.seconds);
+    let tasks = wires.into_iter().enumerate();
     let tasks: Vec<_> =
-        (0..job.connections.max(1)).map(|number| tokio::spawn(at_a_rate(job.clone(), number, begin, end))).collect();
+        tasks.map(|(number, wire)| tokio::spawn(at_a_rate(job.clone(), wire, number, begin, end))).collect();
     let (mut all, mut late, mut first_wrong) = (Vec::new(), 0, None);
     for task in tasks {
         let (sent, of_late, wrong) = task.await??;
@@ -306,6 +320,7 @@ async fn open(job: Job) -> anyhow::Result<()> {
 /// Requests of one connection; how many were late, and the first wrong answer.
 async fn at_a_rate(
     job: Arc<Job>,
+    mut wire: Wire,
     number: usize,
     begin: Instant,
     end: Instant,
@@ -314,8 +329,6 @@ async fn at_a_rate(
     let mut random = rand::rngs::StdRng::seed_from_u64(number as u64);
     let mean = job.connections.max(1) as f64 / job.rate;
     let mut pause = || Duration::from_secs_f64(-mean * (1.0 - random.random::<f64>()).ln());
-    let mut wire = Wire::open(&job.address).await?;
-    let fixed: Vec<Vec<u8>> = job.requests.iter().map(|request| request.bytes(&job, "")).collect();
     let (mut sent, mut late, mut first_wrong) = (Vec::new(), 0, None);
     let mut turn = number * 37;
     let mut next = begin + pause();
@@ -329,7 +342,7 @@ async fn at_a_rate(
             next = now;
         }
         let (request, asked) = (&job.requests[turn % job.requests.len()], Instant::now());
-        wire.send(&fixed[turn % job.requests.len()]).await?;
+        job.send(&mut wire, turn % job.requests.len(), "").await?;
         let head = wire.head().await?;
         let body = wire.body(&head).await?;
         let outcome = match head.status {

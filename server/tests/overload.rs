@@ -1,4 +1,4 @@
-//! Lasting overload at auth and storage: what could only wait is refused at once, nothing that has begun is lost, and afterwards
+//! Lasting overload at auth and storage: what could only wait is refused, nothing that has begun is lost, and afterwards
 //! everybody is served again. For `/rest/v1` see `rest_isolation/limits.rs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};

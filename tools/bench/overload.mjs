@@ -21,11 +21,21 @@ const { values } = parseArgs({ options: {
 } });
 const seconds = Number(values.seconds);
 const times = Number(values.times);
-// So many keep the server busy; the flood has ten times as many.
+// So many keep the server busy; the flood has ten times as many, or as many as its rate needs if each waits 40 ms for its answer.
 const connections = 50;
-const flood = connections * 10;
+const floodOf = (rate) => Math.min(2000, Math.max(connections * 10, Math.ceil(rate * 0.04)));
 const share = 0.5;
-const refuses = { FERROBASE_REFUSE_OVERLOAD: "true" };
+// A log line for each answer from 500 on is PostgREST's; the whole server writes none.
+const refuses = { FERROBASE_REFUSE_OVERLOAD: "true", PGRST_LOG_LEVEL: "crit" };
+const bare = process.env.BARE_BIN ?? new URL("../../target/release/examples/bare", import.meta.url).pathname;
+
+/** Starts a server that only asks PostgreSQL for the page, for so many requests at once, and refuses the others. */
+async function startBare(atOnce) {
+  const words = [`127.0.0.1:${bench.serverPort}`, bench.uri("twin"), String(atOnce)];
+  const child = bench.spawnApart(bare, words, { stdio: ["ignore", "ignore", "inherit"] });
+  await bench.untilAnswered(child, "/", "/dev/null");
+  return { child };
+}
 
 /** The works of each API: a name, the requests, and how their server is started. */
 const apis = {
@@ -39,7 +49,7 @@ const apis = {
     });
     const serve = () => start(undefined, refuses);
     return [
-      { name: "REST: a page of 30 of 900 rows, row level security", serve, requests: pages },
+      { name: "REST: a page of 30 of 900 rows, row level security", serve, requests: pages, hasLimit: true },
       { name: `REST: ${works[0].name}`, serve, requests: works[0].requests },
     ];
   },
@@ -92,8 +102,8 @@ const apis = {
   },
 };
 
-/** Measures a work before, during and after the load; its row of the table, and what is to be said of it. */
-async function measure({ name, serve, requests }) {
+/** Measures a work before, during and after the load; its rows of the table, and what is to be said of it. */
+async function measure({ name, serve, requests, hasLimit }) {
   const server = await serve();
   await bench.load("http", { connections, seconds: 3, requests });
   const most = await bench.load("http", { connections, seconds: Math.min(10, seconds), requests });
@@ -102,28 +112,51 @@ async function measure({ name, serve, requests }) {
   const calm = { connections, rate: capacity * share, requests };
   const quiet = await bench.load("open", { ...calm, seconds: Math.min(20, seconds) });
   if (quiet.wrong + quiet.refused.requests > 0) throw new Error(`${name}: a request failed at half the load: ${quiet.first_wrong}`);
+  const flood = floodOf(capacity * times);
   const over = await bench.load("open", { connections: flood, rate: capacity * times, seconds, requests });
   if (over.wrong > 0) throw new Error(`${name}: ${over.wrong} were neither served nor refused, the first: ${over.first_wrong}`);
   const after = await bench.load("open", { ...calm, seconds: 5 });
   if (after.wrong > 0) throw new Error(`${name}: after the load: ${after.first_wrong}`);
   await bench.stopServer(server);
+  const limit = hasLimit ? [await measureBare(capacity, over.admitted.requests / seconds, requests)] : [];
   // The first second is when overload is found out.
   const begun = over.seconds[0];
   const worst = Math.max(...over.seconds.slice(1).map(([admitted]) => admitted.p99_ms));
   const late = Math.max(...over.seconds.slice(1).map(([, refused]) => refused.p99_ms));
   const ratio = over.admitted.p99_ms / quiet.admitted.p99_ms;
-  const row = `| ${[name, bench.whole(capacity), `${bench.one(quiet.admitted.p99_ms)} ms`, `${bench.one(most.p99_ms)} ms`,
+  const rows = [`| ${[name, bench.whole(capacity), `${bench.one(quiet.admitted.p99_ms)} ms`, `${bench.one(most.p99_ms)} ms`,
     `${bench.whole(over.per_second)} (${bench.one(over.per_second / capacity)} ×)`, bench.whole(over.admitted.requests / seconds),
     `${bench.one(over.admitted.p50_ms)} ms`, `${bench.one(over.admitted.p99_ms)} ms: ${bench.two(ratio)} × (≤ 2)`,
     bench.whole(over.refused.requests), `${bench.one(over.refused.p50_ms)} ms`, `${bench.one(over.refused.p99_ms)} ms (≤ 50)`,
-    over.without_retry_after].join(" | ")} |`;
-  const told = `- ${name}: in the first second of the load ${bench.whole(begun[0].requests)} were served (p99 ${bench.one(begun[0].p99_ms)} ms) and `
+    over.without_retry_after].join(" | ")} |`, ...limit];
+  const told = `- ${name}: with ${flood} connections, in the first second of the load ${bench.whole(begun[0].requests)} were served (p99 ${bench.one(begun[0].p99_ms)} ms) and `
     + `${bench.whole(begun[1].requests)} refused (the slowest after ${bench.one(begun[1].max_ms)} ms); in no later one was the p99 of those served above `
     + `${bench.one(worst)} ms, or that of those refused above ${bench.one(late)} ms. ${bench.percent(over.late)} of the requests left later than drawn, because `
     + `their connection still waited. In the first second after the load ${after.seconds[0][1].requests} were refused and the p99 was `
     + `${bench.one(after.seconds[0][0].p99_ms)} ms; in the five seconds after it ${after.refused.requests} and ${bench.one(after.admitted.p99_ms)} ms.`;
-  console.error(row);
-  return { row, told };
+  console.error(rows.join("\n"));
+  return { rows, told };
+}
+
+/** The row of the bare server at the same rates, with as many requests at once as suit it best while it serves as many as `served` a second. */
+async function measureBare(capacity, served, requests) {
+  const under = async (atOnce, load) => {
+    const server = await startBare(atOnce);
+    const found = await bench.load("open", { seconds: Math.min(20, seconds), requests, ...load });
+    await bench.stopServer(server);
+    if (found.wrong > 0) throw new Error(`the bare server: ${found.first_wrong}`);
+    return { atOnce, ...found };
+  };
+  const quiet = await under(connections, { connections, rate: capacity * share });
+  if (quiet.refused.requests > 0) throw new Error("the bare server refused at half the load");
+  const loaded = [];
+  for (const atOnce of [2, 4, poolSize]) loaded.push(await under(atOnce, { connections: floodOf(capacity * times), rate: capacity * times }));
+  const asMany = loaded.filter(({ admitted }) => admitted.requests / Math.min(20, seconds) >= served);
+  const best = (asMany.length > 0 ? asMany : loaded.slice(-1)).reduce((one, other) => (other.admitted.p99_ms < one.admitted.p99_ms ? other : one));
+  return `| ${[`limit: the same from a bare server, ${best.atOnce} at once`, "", `${bench.one(quiet.admitted.p99_ms)} ms`, "",
+    `${bench.whole(best.per_second)} (${bench.one(best.per_second / capacity)} ×)`, bench.whole(best.admitted.requests / Math.min(20, seconds)),
+    `${bench.one(best.admitted.p50_ms)} ms`, `${bench.one(best.admitted.p99_ms)} ms: ${bench.two(best.admitted.p99_ms / quiet.admitted.p99_ms)} ×`,
+    bench.whole(best.refused.requests), `${bench.one(best.refused.p50_ms)} ms`, `${bench.one(best.refused.p99_ms)} ms`, best.without_retry_after].join(" | ")} |`;
 }
 
 bench.requirePrograms();
@@ -158,12 +191,14 @@ bench.publish(`# ${times} times the load
 \`just bench overload\`: ${head.text}
 
 What the server can do is measured with ${connections} connections that ask without a pause. Quiet is ${bench.percent(share)} of that, at times drawn by
-chance. The load is ${times} times as much for ${seconds} s over ${flood} connections, each of which waits for its answer; where a generator on the same
-cores cannot send as much, the table says how much it sent. ${poolSize} database connections. Aims in brackets.
+chance. The load is ${times} times as much for ${seconds} s over 500 to 2,000 connections, each of which waits for its answer; where a generator on the same
+cores cannot send as much, the table says how much it sent. ${poolSize} database connections. Aims in brackets. The limit is a server that checks
+nothing, asks PostgreSQL for the same page and refuses all that come meanwhile; of 2, 4 and ${poolSize} at once, the number whose p99 was lowest among
+those that served as many.
 
 | work | can do/s | quiet p99 | p99 at its most | asked/s | served/s | served p50 | served p99, to quiet | refused | refused p50 | refused p99 | without \`Retry-After\` |
 |---|---|---|---|---|---|---|---|---|---|---|---|
-${measured.map(({ row }) => row).join("\n")}
+${measured.flatMap(({ rows }) => rows).join("\n")}
 
 ${measured.map(({ told }) => told).join("\n")}
 `, values.write, head);

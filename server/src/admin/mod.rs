@@ -164,7 +164,7 @@ fn write_pools(metrics: &mut Metrics, pools: &[(&str, PoolFigures)]) {
     metrics.gauge("ferrobase_db_pool_waiting", "Requests that wait for a connection", each(|pool| pool.waiting as u64));
     let timeouts = "Requests that got no connection in time";
     metrics.counter("ferrobase_db_pool_timeouts_total", timeouts, each(|pool| pool.timeouts));
-    let refused = "Requests that were refused at once because too many waited";
+    let refused = "Requests that were refused because too many waited";
     metrics.counter("ferrobase_db_pool_refused_total", refused, each(|pool| pool.refused));
 }
 

@@ -95,7 +95,7 @@ pub struct PoolSettings {
     pub max_idle_time: Duration,
     /// `PGRST_DB_POOL_AUTOMATIC_RECOVERY`, default true; false: `serve --only rest` ends when the database is gone.
     pub automatic_recovery: bool,
-    /// `FERROBASE_REFUSE_OVERLOAD`: while requests come faster than they are served, refuse at once those that could only wait.
+    /// `FERROBASE_REFUSE_OVERLOAD`: while requests come faster than they are served, refuse those that could only wait.
     /// Default true, but false with `serve --only rest`: PostgREST lets everybody wait.
     pub refuses_under_overload: bool,
 }

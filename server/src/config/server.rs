@@ -72,7 +72,7 @@ pub struct ServerConfig {
     pub database_url: Option<Secret>,
     /// `FERROBASE_DB_CONNECTIONS`, default 30: what this instance opens to the database at most.
     pub connections: Connections,
-    /// `FERROBASE_REFUSE_OVERLOAD`, default true, in development false: while requests come faster than they are served, refuse at once those that could
+    /// `FERROBASE_REFUSE_OVERLOAD`, default true, in development false: while requests come faster than they are served, refuse those that could
     /// only wait.
     pub refuses_overload: bool,
     /// `FERROBASE_DB_PORT`, default 54322: port of the embedded PostgreSQL.

@@ -2,11 +2,14 @@
 //!
 //! Under lasting overload a queue makes every answer late and no answer sooner. What counts is how long requests wait, compared
 //! with how long they are served: a long queue of quick requests is no overload, if it is over in a moment. While overload lasts,
-//! only so many requests wait that connections never idle, and the others are refused at once. Each class of requests (quick or
+//! only so many requests wait that connections never idle, and the others are refused. Each class of requests (quick or
 //! not) has its own state, since slow requests may queue for long while quick ones pass them. A database that stands still is no
 //! overload either: requests wait until it answers again.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// A wait up to this is not long, however short requests are.
 pub const LONG_WAIT: Duration = Duration::from_millis(100);
@@ -18,6 +21,12 @@ const STILL_IN_HOLDS: u32 = 4;
 const LEAST_QUEUE: usize = 4;
 /// For how long requests wait too long before it counts as overload.
 pub const LASTING: Duration = Duration::from_millis(500);
+/// How long a refusal is held back at least, so that clients that try again at once leave the processors to those who are served.
+const HELD_BACK: Duration = Duration::from_millis(30);
+/// The longest that it is held back.
+const LONGEST_BACK: Duration = Duration::from_millis(500);
+/// Refusals a second for each processor, unless one would be held back for too long. Each costs as much of a processor as a quick request.
+const REFUSALS: usize = 5000;
 /// How long after the last refusal the state ends.
 const CALM_AFTER: Duration = Duration::from_secs(1);
 
@@ -123,6 +132,28 @@ impl Queue {
     }
 }
 
+/// Waits before a refusal is answered.
+pub async fn hold_back() {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    static APART: LazyLock<Duration> = LazyLock::new(|| {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Duration::from_secs(1).div_f64((REFUSALS * processors) as f64)
+    });
+    let now = Instant::now();
+    let until = {
+        let mut last = LAST.lock();
+        let until = turn(*last, now, *APART);
+        *last = Some(until);
+        until
+    };
+    tokio::time::sleep_until(until.max(now + HELD_BACK).into()).await;
+}
+
+/// When a refusal is answered that comes `now`, after the `last` one, with `apart` between two.
+fn turn(last: Option<Instant>, now: Instant, apart: Duration) -> Instant {
+    last.map_or(now, |last| (last + apart).clamp(now, now + LONGEST_BACK))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +206,22 @@ mod tests {
         assert_eq!(overload.judge(queue(1000, 1000), again), Verdict::Queue);
         assert_eq!(overload.judge(queue(500, 500), again + LASTING / 2), Verdict::Queue);
         assert_eq!(overload.judge(queue(500, 500), again + LASTING), Verdict::RefuseAll, "it moves, and is too long");
+    }
+
+    #[test]
+    fn refusals_come_one_after_the_other_and_never_too_late() {
+        let (start, apart) = (Instant::now(), Duration::from_millis(100));
+        let mut last = None;
+        let turns: Vec<Duration> = (0..8)
+            .map(|_| {
+                let next = turn(last, start, apart);
+                last = Some(next);
+                next - start
+            })
+            .collect();
+        assert_eq!(turns, [0, 100, 200, 300, 400, 500, 500, 500].map(Duration::from_millis));
+        let later = start + Duration::from_secs(2);
+        assert_eq!(turn(last, later, apart), later, "what is over does not count");
     }
 
     fn overloaded(start: Instant) -> Overload {

@@ -13,6 +13,7 @@ use tokio_postgres::Config;
 use super::limits::{ACQUIRE, OPEN};
 use super::line::{Line, Who};
 use super::open::{OpenError, open};
+use super::overload::hold_back;
 use super::{Client, Lease, PoolFigures, Pulse, Refusal, with_causes};
 use crate::http::context;
 use crate::http::prometheus::Counter;
@@ -30,7 +31,7 @@ pub struct PoolOptions {
     pub prelude: Option<&'static str>,
     /// Whether connections keep what they have prepared. Behind a transaction pooler they do not, and no prelude is run.
     pub prepare: bool,
-    /// Whether requests are refused at once while a long queue lasts.
+    /// Whether requests are refused while a long queue lasts.
     pub refuses_under_overload: bool,
     /// Shared with another pool on the same server: one connection is enough.
     pub pulse: Option<Pulse>,
@@ -255,7 +256,10 @@ impl Pool {
         let at_once = Timeouts { wait: Some(Duration::ZERO), ..self.inner.timeouts() };
         let mut got = self.inner.timeout_get(&at_once).await;
         if matches!(got, Err(PoolError::Timeout(TimeoutType::Wait))) {
-            let mut place = line.join(Who::of(request.as_ref()))?;
+            let Some(mut place) = line.join(Who::of(request.as_ref())) else {
+                hold_back().await;
+                return None;
+            };
             got = tokio::select! {
                 got = self.inner.get() => got,
                 () = place.refused() => return None,

@@ -1,0 +1,156 @@
+//! The limit of `just bench overload`: a server that does nothing but read requests, ask PostgreSQL for the page that the benchmark asks
+//! for, and refuse what comes while `AT_ONCE` pages are being asked for, as late as ours does. It checks no token, has no limits and knows
+//! no more of HTTP than the load generator needs.
+//!
+//! ```text
+//! bare ADDRESS DATABASE_URL AT_ONCE
+//! ```
+
+use std::cell::RefCell;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, NoTls, Statement};
+
+const PAGE: &str = "select coalesce(json_agg(row_to_json(page)), '[]')::text \
+                    from (select id, label from bench.item where id >= $1 and id < $2) page";
+const SETTINGS: &str = "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)";
+/// As `db::overload` holds refusals back.
+const HELD_BACK: Duration = Duration::from_millis(30);
+const REFUSED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [address, url, at_once] = arguments.as_slice() else {
+        anyhow::bail!("usage: bare ADDRESS DATABASE_URL AT_ONCE")
+    };
+    let at_once: usize = at_once.parse()?;
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let busy = Arc::new(AtomicUsize::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = (0..threads).map(|_| {
+        let (listener, url, busy) = (listener.try_clone(), url.clone(), busy.clone());
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            tokio::task::LocalSet::new().block_on(&runtime, serve(listener?, &url, at_once, busy))
+        })
+    });
+    for thread in threads.collect::<Vec<_>>() {
+        thread.join().map_err(|_| anyhow::anyhow!("a thread has ended"))??;
+    }
+    Ok(())
+}
+
+/// A connection to PostgreSQL with its prepared statements.
+struct Asker {
+    client: Client,
+    settings: Statement,
+    /// For each role, because PostgreSQL plans a statement again whenever the role is another one.
+    pages: Vec<(String, Statement)>,
+}
+
+impl Asker {
+    async fn open(url: &str) -> anyhow::Result<Self> {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+        tokio::task::spawn_local(connection);
+        let settings = client.prepare(SETTINGS).await?;
+        Ok(Self { client, settings, pages: Vec::new() })
+    }
+
+    /// The page from row `from` on, in one round trip.
+    async fn ask(&mut self, from: i32, role: &str, claims: &str) -> anyhow::Result<String> {
+        if !self.pages.iter().any(|(known, _)| known == role) {
+            self.pages.push((role.to_owned(), self.client.prepare(PAGE).await?));
+        }
+        let page = self.pages.iter().find(|(known, _)| known == role).map(|(_, page)| page).context("prepared")?;
+        let to = from + 900;
+        let (user, range): ([&(dyn ToSql + Sync); 2], [&(dyn ToSql + Sync); 2]) = ([&role, &claims], [&from, &to]);
+        let (begun, set, page, ended) = tokio::join!(
+            self.client.batch_execute("begin read only"),
+            self.client.query_one(&self.settings, &user),
+            self.client.query_one(page, &range),
+            self.client.batch_execute("commit"),
+        );
+        begun?;
+        set?;
+        ended?;
+        Ok(page?.try_get(0)?)
+    }
+}
+
+/// One thread: its connections, and its own share of those to PostgreSQL.
+async fn serve(listener: TcpListener, url: &str, at_once: usize, busy: Arc<AtomicUsize>) -> anyhow::Result<()> {
+    let mut idle = Vec::new();
+    for _ in 0..at_once {
+        idle.push(Asker::open(url).await?);
+    }
+    let idle = Rc::new(RefCell::new(idle));
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let (idle, busy) = (idle.clone(), busy.clone());
+        tokio::task::spawn_local(async move {
+            // An error is a client that has gone.
+            let _ = answer(stream, &idle, &busy, at_once).await;
+        });
+    }
+}
+
+async fn answer(
+    mut stream: TcpStream,
+    idle: &RefCell<Vec<Asker>>,
+    busy: &AtomicUsize,
+    at_once: usize,
+) -> anyhow::Result<()> {
+    let mut kept = Vec::with_capacity(4096);
+    loop {
+        let end = loop {
+            if let Some(end) = kept.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            if stream.read_buf(&mut kept).await? == 0 {
+                return Ok(());
+            }
+        };
+        if kept.starts_with(b"GET / ") {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
+        } else if busy.fetch_add(1, Ordering::Relaxed) >= at_once {
+            busy.fetch_sub(1, Ordering::Relaxed);
+            tokio::time::sleep(HELD_BACK).await;
+            stream.write_all(REFUSED).await?;
+        } else {
+            let asker = idle.borrow_mut().pop();
+            let mut asker = asker.context("as many connections as may be busy")?;
+            let page = read(&kept[..end], &mut asker).await;
+            idle.borrow_mut().push(asker);
+            busy.fetch_sub(1, Ordering::Relaxed);
+            let page = page?;
+            let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+            stream.write_all(response.as_bytes()).await?;
+        }
+        kept.drain(..end);
+    }
+}
+
+/// The page that a request asks for, as the user of its token.
+async fn read(head: &[u8], asker: &mut Asker) -> anyhow::Result<String> {
+    let head = std::str::from_utf8(head)?;
+    let from = head.split_once("id=gte.").context("no range")?.1;
+    let from = from.split(|c: char| !c.is_ascii_digit()).next().context("no number")?.parse()?;
+    let token = head.split_once("Bearer ").context("no token")?.1;
+    let claims = token.split('.').nth(1).context("no claims")?;
+    let claims = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(claims)?)?;
+    let role = claims.split_once("\"role\":\"").and_then(|(_, rest)| rest.split('"').next()).context("no role")?;
+    asker.ask(from, role, &claims).await
+}
