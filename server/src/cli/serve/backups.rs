@@ -103,7 +103,7 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
     loop {
         // Includes a backup whose state file could not be written.
         let made = State::read(&plan.data_dir).made;
-        let last = made.as_ref().map(|made| made.made_at).max(known);
+        let last = made.as_ref().map(Backup::begun).max(known);
         // Other instances on an external database have data folders of their own.
         let last = if plan.external.is_some() { last.max(last_in(backup_store).await) } else { last };
         // Without an archive of its chain, the archived WAL is useless.
@@ -126,7 +126,7 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
             // Another instance is making it, or has made it.
             Ok(None) => tokio::time::sleep(LOOK_AGAIN.min(every)).await,
             Ok(Some(made)) => {
-                known = Some(made.made_at);
+                known = Some(Backup::new(&made.archive, made.made_at).begun());
                 tried = chain;
                 tracing::info!(archive = made.archive, bytes = made.size, files = made.files, "a backup was made");
                 if let Err(error) = settle(plan, backup_store, made).await {
