@@ -62,7 +62,7 @@ const state = join(data, "backups/state.json");
 /** Makes the last archive look as if it were an old one. */
 function age() {
   const known = JSON.parse(readFileSync(state, "utf8"));
-  known.made.archive = "ferrobase-20260101T000000000Z.tar.gz.age";
+  known.made = { ...known.made, archive: "ferrobase-20260101T000000000Z.tar.gz.age", made_at: "2026-01-01T00:00:00Z" };
   writeFileSync(state, JSON.stringify(known));
 }
 
