@@ -1,8 +1,8 @@
 //! Slows a backup down while the processors are busy with other work.
 //!
 //! A low priority is not enough: Linux compares priorities only within a session or a control group, and PostgreSQL and the server are
-//! often in different ones. Linux counts for how long a thread has waited for a processor (`schedstat`). A thread that waits as long as
-//! it works is taking time from somebody, so it then pauses until it has used no more than [`SHARE`] of the processors. Other
+//! often in different ones. Linux counts for how long a thread has waited for a processor (`schedstat`). A thread that waits half as long
+//! as it works is taking time from somebody, so it then pauses until it has used no more than [`SHARE`] of the processors. Other
 //! systems do not say it; there a backup does not pause.
 
 use std::io;
