@@ -1,6 +1,6 @@
-//! The limit of `just bench overload`: a server that does nothing but read requests, ask PostgreSQL for the page that the benchmark asks
-//! for, and refuse what comes while `AT_ONCE` pages are being asked for, as late as ours does. It checks no token, has no limits and knows
-//! no more of HTTP than the load generator needs.
+//! The limit of `just bench overload`: a server that does nothing but read requests, ask PostgreSQL for the page or the row that the
+//! benchmark asks for, and refuse what comes while `AT_ONCE` of them are being asked for, as late as ours does. It checks no token, has no
+//! limits and knows no more of HTTP than the load generator needs.
 //!
 //! ```text
 //! bare ADDRESS DATABASE_URL AT_ONCE
@@ -23,6 +23,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 
 const PAGE: &str = "select coalesce(json_agg(row_to_json(page)), '[]')::text \
                     from (select id, label from bench.item where id >= $1 and id < $2) page";
+const ROW: &str = "select coalesce(json_agg(row_to_json(item)), '[]')::text from bench.item where id >= $1 and id < $2";
 const SETTINGS: &str = "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)";
 /// As `db::overload` holds refusals back.
 const HELD_BACK: Duration = Duration::from_millis(30);
@@ -55,8 +56,8 @@ fn main() -> anyhow::Result<()> {
 struct Asker {
     client: Client,
     settings: Statement,
-    /// For each role, because PostgreSQL plans a statement again whenever the role is another one.
-    pages: Vec<(String, Statement)>,
+    /// By text and role, because PostgreSQL plans a statement again whenever the role is another one.
+    known: Vec<(&'static str, String, Statement)>,
 }
 
 impl Asker {
@@ -64,27 +65,34 @@ impl Asker {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         tokio::task::spawn_local(connection);
         let settings = client.prepare(SETTINGS).await?;
-        Ok(Self { client, settings, pages: Vec::new() })
+        Ok(Self { client, settings, known: Vec::new() })
     }
 
-    /// The page from row `from` on, in one round trip.
-    async fn ask(&mut self, from: i32, role: &str, claims: &str) -> anyhow::Result<String> {
-        if !self.pages.iter().any(|(known, _)| known == role) {
-            self.pages.push((role.to_owned(), self.client.prepare(PAGE).await?));
+    /// The rows from `from` to before `to`, in one round trip.
+    async fn ask(
+        &mut self,
+        text: &'static str,
+        from: i32,
+        to: i32,
+        role: &str,
+        claims: &str,
+    ) -> anyhow::Result<String> {
+        let is_it = |known: &&(&str, String, Statement)| known.0 == text && known.1 == role;
+        if !self.known.iter().any(|known| is_it(&known)) {
+            self.known.push((text, role.to_owned(), self.client.prepare(text).await?));
         }
-        let page = self.pages.iter().find(|(known, _)| known == role).map(|(_, page)| page).context("prepared")?;
-        let to = from + 900;
+        let (_, _, rows) = self.known.iter().find(is_it).context("prepared")?;
         let (user, range): ([&(dyn ToSql + Sync); 2], [&(dyn ToSql + Sync); 2]) = ([&role, &claims], [&from, &to]);
-        let (begun, set, page, ended) = tokio::join!(
+        let (begun, set, found, ended) = tokio::join!(
             self.client.batch_execute("begin read only"),
             self.client.query_one(&self.settings, &user),
-            self.client.query_one(page, &range),
+            self.client.query_one(rows, &range),
             self.client.batch_execute("commit"),
         );
         begun?;
         set?;
         ended?;
-        Ok(page?.try_get(0)?)
+        Ok(found?.try_get(0)?)
     }
 }
 
@@ -132,25 +140,28 @@ async fn answer(
         } else {
             let asker = idle.borrow_mut().pop();
             let mut asker = asker.context("as many connections as may be busy")?;
-            let page = read(&kept[..end], &mut asker).await;
+            let body = read(&kept[..end], &mut asker).await;
             idle.borrow_mut().push(asker);
             busy.fetch_sub(1, Ordering::Relaxed);
-            let page = page?;
-            let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+            let body = body?;
+            let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
             stream.write_all(response.as_bytes()).await?;
         }
         kept.drain(..end);
     }
 }
 
-/// The page that a request asks for, as the user of its token.
+/// The page or the row that a request asks for, as the user of its token.
 async fn read(head: &[u8], asker: &mut Asker) -> anyhow::Result<String> {
     let head = std::str::from_utf8(head)?;
-    let from = head.split_once("id=gte.").context("no range")?.1;
-    let from = from.split(|c: char| !c.is_ascii_digit()).next().context("no number")?.parse()?;
+    let (text, from, rows) = match head.split_once("id=gte.") {
+        Some((_, from)) => (PAGE, from, 900),
+        None => (ROW, head.split_once("id=eq.").context("neither a page nor a row")?.1, 1),
+    };
+    let from: i32 = from.split(|c: char| !c.is_ascii_digit()).next().context("no number")?.parse()?;
     let token = head.split_once("Bearer ").context("no token")?.1;
     let claims = token.split('.').nth(1).context("no claims")?;
     let claims = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(claims)?)?;
     let role = claims.split_once("\"role\":\"").and_then(|(_, rest)| rest.split('"').next()).context("no role")?;
-    asker.ask(from, role, &claims).await
+    asker.ask(text, from, from + rows, role, &claims).await
 }

@@ -159,6 +159,8 @@ struct Open {
     first_wrong: Option<String>,
     /// The same by the second in which requests were sent.
     seconds: Vec<(Fared, Fared)>,
+    /// The same of all those after the first second.
+    later: (Fared, Fared),
 }
 
 #[derive(Serialize)]
@@ -311,8 +313,9 @@ async fn open(job: Job) -> anyhow::Result<()> {
     let (admitted, refused) = of(&all);
     let (per_second, late) = (all.len() as f64 / job.seconds, late as f64 / all.len().max(1) as f64);
     all.sort_unstable_by_key(|sent| sent.at);
+    let later = of(&all[all.partition_point(|sent| sent.at.as_secs() == 0)..]);
     let seconds = all.chunk_by(|a, b| a.at.as_secs() == b.at.as_secs()).map(of).collect();
-    let open = Open { per_second, late, admitted, refused, without_retry_after, wrong, first_wrong, seconds };
+    let open = Open { per_second, late, admitted, refused, without_retry_after, wrong, first_wrong, seconds, later };
     println!("{}", serde_json::to_string(&open)?);
     Ok(())
 }

@@ -7,10 +7,10 @@ use clap::Args;
 use super::backup::binaries;
 use super::database::{Database, block_on};
 use super::migrate::{Logins as Roles, up_to_date};
-use super::project::{PROGRAMS_SETTING, program_folders};
+use super::project::program_folders;
 use super::stop::Stop;
 use crate::audit::note_command;
-use crate::config::{Reader, Source};
+use crate::config::{PG_TOOLS, Reader, Source};
 use crate::embedded_pg::{self, Binaries, EmbeddedOptions};
 use crate::upgrade::{self, Outcome, Places, Subject, UpgradeError, Upgraded};
 
@@ -130,7 +130,7 @@ async fn places(embedded: &EmbeddedOptions, from_bin: Option<PathBuf>, source: &
         }
         None => program_folders(cluster.as_deref().map_or(0, number)),
     };
-    let mut current: Vec<PathBuf> = std::env::var_os(PROGRAMS_SETTING).map(PathBuf::from).into_iter().collect();
+    let mut current: Vec<PathBuf> = std::env::var_os(PG_TOOLS).map(PathBuf::from).into_iter().collect();
     current.extend(embedded.bin_dir.clone());
     if let Ok(binaries) = Binaries::find(embedded.bin_dir.as_deref())
         && let Ok(major) = binaries.major_version(None, Path::new("/")).await

@@ -27,5 +27,5 @@ pub use server::{
     DEVELOPMENT_SIGNING_KEY, INBOX_TAKES_SMTP, ServerConfig, SqlSource, TrustedProxies, replica_max_age, slow_query,
     trusted_proxies,
 };
-pub use source::Source;
+pub use source::{PG_TOOLS, Source};
 pub use tls::{AcmeConfig, CertificateSource, TlsConfig};

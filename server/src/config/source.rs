@@ -8,6 +8,9 @@ use parking_lot::Mutex;
 
 use super::postgrest_file;
 
+/// A folder that is searched first for PostgreSQL's programs, such as `pg_dump`. Commands read it from the environment.
+pub const PG_TOOLS: &str = "FERROBASE_PG_TOOLS";
+
 /// Named settings, all as text. Names are upper case with underscores (`GOTRUE_SITE_URL`).
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -86,12 +89,13 @@ impl Source {
         Some(value)
     }
 
-    /// Settings for this server (from the file, or named `FERROBASE_…`) that were never read, in name order:
+    /// Settings for this server (from the file, or named `FERROBASE_…`) that were never read, nor are by commands, in name order:
     /// misspelt, or without effect.
     pub fn unread(&self) -> Vec<String> {
         let asked = self.asked.lock();
-        let is_read =
-            |name: &str| asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a));
+        let is_read = |name: &str| {
+            name == PG_TOOLS || asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a))
+        };
         // PostgREST ignores unknown settings.
         let of_file = self.file.keys().filter(|_| self.syntax == Syntax::Toml);
         let ours = self.values.keys().filter(|name| name.starts_with("FERROBASE_")).chain(of_file);
@@ -200,7 +204,8 @@ mod tests {
 
     #[test]
     fn unread_settings_with_our_prefix_are_listed() {
-        let source = Source::from_pairs([("FERROBASE_LISTNE", "x"), ("FERROBASE_DEV", "1"), ("PATH", "/bin")]);
+        let others = [("FERROBASE_DEV", "1"), ("PATH", "/bin"), (PG_TOOLS, "/bin")];
+        let source = Source::from_pairs([("FERROBASE_LISTNE", "x")].into_iter().chain(others));
         source.clone().get("FERROBASE_DEV");
         assert_eq!(source.unread(), ["FERROBASE_LISTNE"]);
     }

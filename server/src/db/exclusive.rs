@@ -196,6 +196,17 @@ impl ExclusivePool {
         }
     }
 
+    /// Refuses a request before it is known what it asks for, if quick ones of its role and client are being refused: a flood should
+    /// cost no parsing and planning. Errors: [`DbError::PoolBusy`].
+    pub async fn admit(&self, asker: &Asker<'_>) -> Result<(), DbError> {
+        if !self.shared.state.lock().refuses(asker) {
+            return Ok(());
+        }
+        let refusal = self.shared.refused();
+        hold_back().await;
+        Err(refusal)
+    }
+
     /// Replaces every connection when it is next given back. Used when new sessions would start with other settings.
     pub fn flush(&self) {
         self.shared.generation.fetch_add(1, Ordering::Relaxed);
@@ -305,10 +316,11 @@ impl Shared {
     fn give_back(
         self: &Arc<Self>,
         mut connection: Option<Box<Connection>>,
-        lane: usize,
+        own: usize,
         holder: Holder,
         held_for: Duration,
     ) {
+        let mut lane = own;
         let is_old = connection.as_ref().is_some_and(|connection| self.is_old(connection));
         let mut state = self.state.lock();
         state.note_hold(holder, held_for);
@@ -322,16 +334,17 @@ impl Shared {
             }
         }
         loop {
-            let Some((holder, waiter)) = state.next_waiter(lane) else {
+            let Some((of, holder, waiter)) = state.next_waiter(lane) else {
                 state.put(connection, lane);
                 drop(state);
                 break;
             };
+            let passed;
+            (passed, lane) = state.exchange(connection.take(), lane, of);
             drop(state);
             let since = Instant::now();
-            let connection_now = connection.take();
             let shared = self.clone();
-            let held = Held { shared, connection: connection_now, lane, holder, since, clean: true, returned: false };
+            let held = Held { shared, connection: passed, lane, holder, since, clean: true, returned: false };
             match waiter.send(held) {
                 Ok(()) => break,
                 // That request has gone meanwhile: try the next one.
@@ -344,7 +357,7 @@ impl Shared {
             state.release(holder);
         }
         if is_old && dropped.is_none() {
-            self.replace_one(lane);
+            self.replace_one(own);
         }
     }
 }

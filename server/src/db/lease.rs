@@ -5,7 +5,6 @@
 //! next holder, and PostgreSQL does no work for abandoned requests.
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Instant;
 
 use deadpool::managed::Object;
@@ -13,7 +12,7 @@ use tokio::time::timeout;
 
 use super::Client;
 use super::limits::CANCEL;
-use super::line::Line;
+use super::line::{Line, Turn};
 use super::pool::Opener;
 
 /// A connection for exclusive use. Do not hold it across a call to another service.
@@ -21,13 +20,13 @@ pub struct Lease {
     /// Until it is dropped.
     held: Option<Object<Opener>>,
     since: Instant,
-    /// Learns how long it was held.
-    line: Option<Arc<Line>>,
+    /// Where requests wait in line: the line, which learns how long it was held, and the turn, which ends with it.
+    turn: Option<(Line, Turn)>,
 }
 
 impl Lease {
-    pub(super) fn new(held: Object<Opener>, line: Option<Arc<Line>>) -> Self {
-        Self { held: Some(held), since: Instant::now(), line }
+    pub(super) fn new(held: Object<Opener>, turn: Option<(Line, Turn)>) -> Self {
+        Self { held: Some(held), since: Instant::now(), turn }
     }
 
     /// Closes the connection instead of giving it back.
@@ -51,9 +50,10 @@ impl Deref for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(line) = &self.line {
-            line.note_hold(self.since.elapsed());
-        }
+        let turn = self.turn.take().map(|(line, turn)| {
+            line.note_hold(&turn, self.since.elapsed());
+            turn
+        });
         let Some(held) = self.held.take() else { return };
         if held.is_busy() || held.is_closed() {
             return Object::take(held).abandon();
@@ -62,14 +62,14 @@ impl Drop for Lease {
             return held.rest();
         }
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(clean(held))),
+            Ok(runtime) => drop(runtime.spawn(clean(held, turn))),
             Err(_) => Object::take(held).abandon(),
         }
     }
 }
 
-/// Ends the transaction that was left open, then gives the connection back.
-async fn clean(held: Object<Opener>) {
+/// Ends the transaction that was left open, then gives the connection and its turn back.
+async fn clean(held: Object<Opener>, _turn: Option<Turn>) {
     match timeout(CANCEL, held.batch_execute("rollback")).await {
         Ok(Ok(())) => held.rest(),
         Ok(Err(_)) | Err(_) => Object::take(held).abandon(),

@@ -29,7 +29,18 @@ const LONGEST_BACK: Duration = Duration::from_millis(500);
 const REFUSALS: usize = 5000;
 /// How long after the last refusal the state ends.
 const CALM_AFTER: Duration = Duration::from_secs(1);
-
+/// How few requests are served at once at least.
+const LEAST_AT_ONCE: usize = 2;
+/// How many requests of a client wait at least, if there are so many.
+const LEAST_WAITING: usize = 2;
+/// For how long at least the requests are counted that are served with so many at once, and how many at least.
+const COUNTED: (Duration, u32) = (Duration::from_millis(200), 50);
+/// Twice as many at once are kept if so many times as many are served.
+const PAYS: f64 = 1.25;
+/// So many counts pass after an attempt that was of no use, and twice as many after the next, up to the second number.
+const REST: (u32, u32) = (8, 128);
+/// After so many served requests it is known whether there still is a flood.
+const FLOOD_CHECK: u32 = 16;
 /// A moving average of how long requests are served. The first one counts in full.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Typical {
@@ -51,9 +62,10 @@ impl Typical {
         Duration::from_secs_f64(self.seconds)
     }
 
-    /// For how long none has been served.
-    pub fn still(self, now: Instant) -> Duration {
-        self.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last))
+    /// Whether none has been served for so long that the queue does not move.
+    pub fn is_still(self, now: Instant) -> bool {
+        let still = self.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last));
+        still >= LONG_WAIT.max(self.get() * STILL_IN_HOLDS)
     }
 }
 
@@ -62,8 +74,123 @@ impl Typical {
 pub struct Overload {
     /// Since when every request that came has found a long wait.
     long_since: Option<Instant>,
-    /// The last refusal, while there is overload.
-    refused: Option<Instant>,
+    /// While there is overload.
+    found: Option<Found>,
+}
+
+/// Overload that lasts.
+#[derive(Debug)]
+struct Found {
+    /// The last refusal.
+    refused: Instant,
+    at_once: AtOnce,
+}
+
+/// How many requests are served at once under overload. A few fill the processors; more would only make each other slow, unless
+/// PostgreSQL has many or requests wait for its disk. So twice as many are tried now and then, and kept if more are served.
+#[derive(Debug)]
+struct AtOnce {
+    few: usize,
+    /// The most that are served at once, as outside of overload.
+    most: usize,
+    /// Whether more are refused than served. Otherwise there soon is no overload any more, and nothing is limited.
+    is_flood: bool,
+    /// What was before the change that is being tried, and how many were served a second then.
+    before: Option<(usize, f64)>,
+    /// Whether fewer are tried next.
+    fewer: bool,
+    /// Counts until then, and after the next attempt of no use.
+    rest: (u32, u32),
+    /// Requests that began before the last change.
+    skip: usize,
+    since: Instant,
+    served: u32,
+    /// Requests that were served and refused since the last look at the flood.
+    lately: (u32, u32),
+}
+
+impl AtOnce {
+    fn new(most: usize, now: Instant) -> Self {
+        Self {
+            few: LEAST_AT_ONCE.min(most),
+            most,
+            is_flood: true,
+            before: None,
+            fewer: false,
+            rest: (0, REST.0),
+            skip: most,
+            since: now,
+            served: 0,
+            lately: (0, 0),
+        }
+    }
+
+    fn get(&self) -> usize {
+        if self.is_flood { self.few } else { self.most }
+    }
+
+    fn note_refused(&mut self) {
+        self.lately.1 = self.lately.1.saturating_add(1);
+    }
+
+    fn note_served(&mut self, now: Instant) {
+        self.lately.0 += 1;
+        if self.lately.0 >= FLOOD_CHECK {
+            let (served, refused) = std::mem::take(&mut self.lately);
+            if self.is_flood != (refused >= served) {
+                self.is_flood = !self.is_flood;
+                if let Some((few, _)) = self.before.take() {
+                    self.few = few;
+                }
+                self.skip = self.most;
+            }
+        }
+        if self.skip > 0 {
+            (self.skip, self.since, self.served) = (self.skip - 1, now, 0);
+            return;
+        }
+        self.served += 1;
+        let passed = now.duration_since(self.since);
+        if self.is_flood && passed >= COUNTED.0 && self.served >= COUNTED.1 {
+            let rate = f64::from(self.served) / passed.as_secs_f64();
+            (self.since, self.served) = (now, 0);
+            self.conclude(rate);
+        }
+    }
+
+    /// `rate` have been served a second.
+    fn conclude(&mut self, rate: f64) {
+        if let Some((few, before)) = self.before.take() {
+            let (fewer, more) = if self.fewer { (rate, before) } else { (before, rate) };
+            if self.fewer == (more >= fewer * PAYS) {
+                self.turn();
+                return self.change(few);
+            }
+            self.rest = (0, REST.0);
+        }
+        if self.rest.0 > 0 {
+            self.rest.0 -= 1;
+            return;
+        }
+        let next = if self.fewer { (self.few / 2).max(LEAST_AT_ONCE) } else { self.few * 2 }.min(self.most);
+        if next == self.few {
+            self.turn();
+        } else {
+            self.before = Some((self.few, rate));
+            self.change(next);
+        }
+    }
+
+    /// Rests, and tries the other direction then.
+    fn turn(&mut self) {
+        let (_, rest) = self.rest;
+        (self.fewer, self.rest) = (!self.fewer, (rest, (rest * 2).min(REST.1)));
+    }
+
+    fn change(&mut self, few: usize) {
+        self.skip = self.few;
+        self.few = few;
+    }
 }
 
 /// What a request finds when it comes.
@@ -79,8 +206,8 @@ pub struct Queue {
     pub wait: Duration,
     /// How long such a request is usually served.
     pub hold: Duration,
-    /// For how long none has been served.
-    pub still: Duration,
+    /// Whether none is served any more.
+    pub is_still: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,16 +219,37 @@ pub enum Verdict {
 }
 
 impl Overload {
+    /// Whether there is overload.
+    pub fn is_found(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// How many requests may be served at once: as many as there are connections, unless there is overload and they are `served`.
+    pub fn at_once(&self, served: Typical) -> usize {
+        let Some(found) = &self.found else { return usize::MAX };
+        let now = Instant::now();
+        let is_over = now.duration_since(found.refused) > CALM_AFTER;
+        if is_over || served.is_still(now) { usize::MAX } else { found.at_once.get() }
+    }
+
+    /// Notes that a request has been served.
+    pub fn note_served(&mut self, now: Instant) {
+        if let Some(found) = &mut self.found {
+            found.at_once.note_served(now);
+        }
+    }
+
     /// Whether a request may wait.
     pub fn judge(&mut self, queue: Queue, now: Instant) -> Verdict {
-        if let Some(refused) = self.refused {
-            if !queue.is_enough() {
-                if now.duration_since(refused) > CALM_AFTER {
+        if let Some(found) = &mut self.found {
+            if !queue.is_enough(found.at_once.get()) {
+                if now.duration_since(found.refused) > CALM_AFTER {
                     *self = Self::default();
                 }
                 return Verdict::Queue;
             }
-            self.refused = Some(now);
+            found.refused = now;
+            found.at_once.note_refused();
             return Verdict::Refuse;
         }
         if !queue.is_long() {
@@ -112,7 +260,7 @@ impl Overload {
         if now.duration_since(since) < LASTING {
             return Verdict::Queue;
         }
-        self.refused = Some(now);
+        self.found = Some(Found { refused: now, at_once: AtOnce::new(queue.size, now) });
         Verdict::RefuseAll
     }
 }
@@ -121,13 +269,13 @@ impl Queue {
     fn is_long(self) -> bool {
         self.waiting >= self.size * LEAST_QUEUE
             && self.wait > LONG_WAIT.max(self.hold * LONG_WAIT_IN_HOLDS)
-            && self.still < LONG_WAIT.max(self.hold * STILL_IN_HOLDS)
+            && !self.is_still
     }
 
-    /// Whether connections stay busy without this request. A client whose other requests do not wait may be one of a few more,
-    /// so that a client that floods the server does not take all places.
-    fn is_enough(self) -> bool {
-        let most = self.size.div_ceil(2);
+    /// Whether connections stay busy without this request, where so many are served `at_once`. A client whose other requests do not
+    /// wait may be one of a few more, so that a client that floods the server does not take all places.
+    fn is_enough(self, at_once: usize) -> bool {
+        let most = at_once.div_ceil(2).max(LEAST_WAITING).min(self.size.div_ceil(2));
         self.waiting >= 2 * most || (self.own > 0 && self.waiting >= most)
     }
 }
@@ -162,7 +310,7 @@ mod tests {
     const LONG: Duration = Duration::from_millis(161);
 
     fn queue(waiting: usize, own: usize) -> Queue {
-        Queue { size: 10, waiting, own, wait: LONG, hold: SERVED, still: Duration::ZERO }
+        Queue { size: 10, waiting, own, wait: LONG, hold: SERVED, is_still: false }
     }
 
     #[test]
@@ -199,7 +347,7 @@ mod tests {
     fn a_stalled_queue_does_not_count_as_overload() {
         let (mut overload, start) = (Overload::default(), Instant::now());
         for part in 0..5 {
-            let found = Queue { still: LONG_WAIT + LASTING * part, ..queue(1000, 1000) };
+            let found = Queue { is_still: true, ..queue(1000, 1000) };
             assert_eq!(overload.judge(found, start + LASTING * part), Verdict::Queue);
         }
         let again = start + LASTING * 5;
@@ -224,6 +372,49 @@ mod tests {
         assert_eq!(turn(last, later, apart), later, "what is over does not count");
     }
 
+    /// Has requests served, `per_second`, until they have been counted, with `refused` others for each.
+    fn count(at_once: &mut AtOnce, now: &mut Instant, per_second: u32, refused: u32) {
+        let mut skip = at_once.skip;
+        loop {
+            at_once.lately.1 += refused;
+            *now += Duration::from_secs(1) / per_second;
+            at_once.note_served(*now);
+            if skip == 0 && at_once.served == 0 {
+                return;
+            }
+            skip = skip.saturating_sub(1);
+        }
+    }
+
+    #[test]
+    fn more_at_once_if_more_are_served() {
+        let mut now = Instant::now();
+        for (fill, settled) in [(1, 2), (4, 4), (6, 8), (16, 16)] {
+            let mut at_once = AtOnce::new(20, now);
+            let mut seen = Vec::new();
+            for _ in 0..40 {
+                let served = 1000 * u32::try_from(at_once.get().min(fill)).expect("small");
+                count(&mut at_once, &mut now, served, 9);
+                seen.push(at_once.get());
+            }
+            let often = seen[6..].iter().filter(|now| **now == settled).count();
+            assert!(often >= 26, "{fill}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn as_many_at_once_as_before_when_the_flood_goes() {
+        let mut now = Instant::now();
+        let mut at_once = AtOnce::new(10, now);
+        count(&mut at_once, &mut now, 500, 9);
+        count(&mut at_once, &mut now, 500, 9);
+        assert_eq!(at_once.get(), 2);
+        count(&mut at_once, &mut now, 500, 0);
+        assert_eq!(at_once.get(), 10);
+        count(&mut at_once, &mut now, 500, 9);
+        assert_eq!(at_once.get(), 2, "it comes back");
+    }
+
     fn overloaded(start: Instant) -> Overload {
         let mut overload = Overload::default();
         overload.judge(queue(1000, 1000), start);
@@ -236,9 +427,9 @@ mod tests {
         let start = Instant::now();
         let mut overload = overloaded(start);
         let mut judge = |waiting, own| overload.judge(queue(waiting, own), start + LASTING);
-        assert_eq!((judge(4, 4), judge(5, 5)), (Verdict::Queue, Verdict::Refuse));
-        assert_eq!((judge(5, 0), judge(9, 0), judge(9, 1)), (Verdict::Queue, Verdict::Queue, Verdict::Refuse));
-        assert_eq!(judge(10, 0), Verdict::Refuse);
+        assert_eq!((judge(1, 1), judge(2, 2)), (Verdict::Queue, Verdict::Refuse));
+        assert_eq!((judge(2, 0), judge(3, 0), judge(3, 1)), (Verdict::Queue, Verdict::Queue, Verdict::Refuse));
+        assert_eq!(judge(4, 0), Verdict::Refuse);
     }
 
     #[test]
@@ -246,9 +437,9 @@ mod tests {
         let start = Instant::now();
         let mut overload = overloaded(start);
         let later = start + LASTING + CALM_AFTER / 2;
-        assert_eq!(overload.judge(queue(2, 2), later), Verdict::Queue, "at once");
+        assert_eq!(overload.judge(queue(1, 1), later), Verdict::Queue, "at once");
         let calm = later + CALM_AFTER;
-        assert_eq!(overload.judge(queue(2, 2), calm), Verdict::Queue);
+        assert_eq!(overload.judge(queue(1, 1), calm), Verdict::Queue);
         assert_eq!(overload.judge(queue(100, 100), calm), Verdict::Queue, "a burst");
     }
 }

@@ -4,16 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::Runtime;
-use deadpool::managed::{
-    self, Manager, Metrics, Object, PoolError, RecycleError, RecycleResult, TimeoutType, Timeouts,
-};
+use deadpool::managed::{self, Manager, Metrics, PoolError, RecycleError, RecycleResult, Timeouts};
 use tokio::time::timeout;
 use tokio_postgres::Config;
 
 use super::limits::{ACQUIRE, OPEN};
-use super::line::{Line, Who};
+use super::line::{Line, NoTurn, Who};
 use super::open::{OpenError, open};
-use super::overload::hold_back;
 use super::{Client, Lease, PoolFigures, Pulse, Refusal, with_causes};
 use crate::http::context;
 use crate::http::prometheus::Counter;
@@ -130,7 +127,7 @@ pub struct Pool {
     pulse: Pulse,
     timeouts: Arc<Counter>,
     /// Who waits, where requests may be refused.
-    line: Option<Arc<Line>>,
+    line: Option<Line>,
 }
 
 /// Opens connections for a pool and checks returned ones.
@@ -191,7 +188,7 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|e| DbError::Url(e.to_string()))?;
-        let line = refuses_under_overload.then(|| Arc::new(Line::new(size)));
+        let line = refuses_under_overload.then(|| Line::new(size));
         Ok(Self { inner, config, acquire_timeout, prepare, pulse, timeouts: Arc::default(), line })
     }
 
@@ -211,9 +208,9 @@ impl Pool {
         PoolFigures {
             max: status.max_size,
             available: status.max_size.saturating_sub(used),
-            waiting: status.waiting,
+            waiting: status.waiting + self.line.as_ref().map_or(0, Line::waiting),
             timeouts: self.timeouts.get(),
-            refused: self.line.as_ref().map_or(0, |line| line.refused()),
+            refused: self.line.as_ref().map_or(0, Line::refused),
         }
     }
 
@@ -235,40 +232,31 @@ impl Pool {
     ///
     /// Errors: [`DbError::PoolBusy`] under lasting overload ([`PoolOptions::refuses_under_overload`]).
     pub async fn lease(&self) -> Result<Lease, DbError> {
-        let got = match &self.line {
-            Some(line) => self.get_in_line(line).await.ok_or(DbError::PoolBusy)?,
-            None => self.inner.get().await,
+        let request = self.line.as_ref().and_then(|_| context::current());
+        let turn = match &self.line {
+            None => None,
+            Some(line) => match line.turn(Who::of(request.as_ref()), self.acquire_timeout).await {
+                Ok(turn) => Some((line.clone(), turn)),
+                Err(NoTurn::Refused) => return Err(DbError::PoolBusy),
+                Err(NoTurn::Timeout) => return Err(self.timed_out()),
+            },
         };
-        match got {
-            Ok(held) => Ok(Lease::new(held, self.line.clone())),
-            Err(PoolError::Timeout(_)) => {
-                self.timeouts.increment();
-                Err(DbError::PoolTimeout)
+        match self.inner.get().await {
+            Ok(held) => {
+                if let Some(request) = request {
+                    request.admit();
+                }
+                Ok(Lease::new(held, turn))
             }
+            Err(PoolError::Timeout(_)) => Err(self.timed_out()),
             Err(PoolError::Backend(error)) => Err(error.into()),
             Err(other) => Err(DbError::Connect(other.to_string())),
         }
     }
 
-    /// A connection, after waiting in line if none is free; `None` if the request is refused.
-    async fn get_in_line(&self, line: &Line) -> Option<Result<Object<Opener>, PoolError<OpenError>>> {
-        let request = context::current();
-        let at_once = Timeouts { wait: Some(Duration::ZERO), ..self.inner.timeouts() };
-        let mut got = self.inner.timeout_get(&at_once).await;
-        if matches!(got, Err(PoolError::Timeout(TimeoutType::Wait))) {
-            let Some(mut place) = line.join(Who::of(request.as_ref())) else {
-                hold_back().await;
-                return None;
-            };
-            got = tokio::select! {
-                got = self.inner.get() => got,
-                () = place.refused() => return None,
-            };
-        }
-        if let (Some(request), Ok(_)) = (request, &got) {
-            request.admit();
-        }
-        Some(got)
+    fn timed_out(&self) -> DbError {
+        self.timeouts.increment();
+        DbError::PoolTimeout
     }
 }
 

@@ -4,8 +4,8 @@
 //! reserved for them ([`crate::db::Asker`]). The estimate is made once per text and role, and only for reads that embed
 //! deeply; others cannot cost much more than their own tables.
 
-use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -25,9 +25,15 @@ const DOUBTFUL: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
+/// A hash of a read's path and query without digits: of reads that differ only in an id or a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target(u64);
+
 /// Times and estimates of statements.
 pub struct Costs {
     hasher: RandomState,
+    /// The statement that a read was turned into, by its target: both hashes, 0 if unknown.
+    targets: Box<[(AtomicU64, AtomicU64)]>,
     /// Typical time in microseconds, 0 if unknown.
     times: Box<[AtomicU32]>,
     estimates: Mutex<HashMap<(u64, u64), f64>>,
@@ -36,13 +42,38 @@ pub struct Costs {
 impl Default for Costs {
     fn default() -> Self {
         let times = (0..PLACES).map(|_| AtomicU32::new(0)).collect();
-        Self { hasher: RandomState::default(), times, estimates: Mutex::new(HashMap::new()) }
+        let targets = (0..PLACES).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect();
+        Self { hasher: RandomState::default(), targets, times, estimates: Mutex::new(HashMap::new()) }
     }
 }
 
 impl Costs {
     pub fn shape(&self, text: &str) -> Shape {
         Shape(self.hasher.hash_one(text))
+    }
+
+    pub fn target(&self, path: &str, query: &str) -> Target {
+        let mut hasher = self.hasher.build_hasher();
+        for part in [path, query] {
+            part.split(|c: char| c.is_ascii_digit()).for_each(|piece| hasher.write(piece.as_bytes()));
+            hasher.write_u8(b'?');
+        }
+        Target(hasher.finish())
+    }
+
+    /// Records the statement of a read, so that it is known from its target.
+    pub fn note_target(&self, target: Target, shape: Shape) {
+        let (known, statement) = &self.targets[target.0 as usize % PLACES];
+        if known.load(Ordering::Relaxed) != target.0 || statement.load(Ordering::Relaxed) != shape.0 {
+            known.store(target.0, Ordering::Relaxed);
+            statement.store(shape.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the statement of a read is known and quick.
+    pub fn is_quick_target(&self, target: Target) -> bool {
+        let (known, statement) = &self.targets[target.0 as usize % PLACES];
+        known.load(Ordering::Relaxed) == target.0 && self.is_quick(Shape(statement.load(Ordering::Relaxed)))
     }
 
     fn time(&self, shape: Shape) -> &AtomicU32 {
@@ -100,6 +131,23 @@ mod tests {
             costs.note(shape, Duration::from_millis(2));
         }
         assert!(costs.is_quick(shape));
+    }
+
+    #[test]
+    fn a_read_is_known_to_be_quick_by_its_path_and_query_without_digits() {
+        let costs = Costs::default();
+        let (shape, one) = (costs.shape("select 1"), costs.target("/item", "id=eq.1"));
+        costs.note(shape, Duration::from_millis(2));
+        assert!(!costs.is_quick_target(one), "nothing is known");
+        costs.note_target(one, shape);
+        assert!(costs.is_quick_target(costs.target("/item", "id=eq.2027")));
+        for (path, query) in
+            [("/item", "id=gt.1"), ("/items", "id=eq.1"), ("/itemid", "=eq.1"), ("/item", "id=eq.1&a=")]
+        {
+            assert!(!costs.is_quick_target(costs.target(path, query)), "{path} {query}");
+        }
+        costs.note(shape, Duration::from_millis(900));
+        assert!(!costs.is_quick_target(one));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 
 use super::authenticate::Identity;
-use super::costs::Shape;
+use super::costs::{Shape, Target};
 use super::error::{ApiError, DatabaseFault, ReadLimitFault};
 use super::live::Settings;
 use super::openapi::{self, Offer};
@@ -195,6 +195,16 @@ async fn fill(mut rows: RowStream, format: RowFormat, mut sink: Sink) {
     sink.end(outcome);
 }
 
+/// Refuses a read that is known to be quick before it is planned, while such reads of its role and client are refused.
+pub async fn admit(rest: &Rest, settings: &Settings, caller: &Caller<'_>) -> Result<(), ApiError> {
+    // A replica may have room for it.
+    if rest.replica.is_some() || !caller.target.is_some_and(|target| rest.costs.is_quick_target(target)) {
+        return Ok(());
+    }
+    let asker = Asker { role: &caller.identity.role, client: caller.client, is_quick: true };
+    rest.pool.admit(&asker).await.map_err(database_fault(settings, caller.identity))
+}
+
 /// Runs `plan` for `caller`: a read at the replica, if there is one that has come far enough, everything else at the primary.
 pub async fn execute(
     rest: &Rest,
@@ -373,10 +383,15 @@ pub async fn inspect(
 pub struct Caller<'a> {
     pub identity: &'a Identity,
     pub client: Option<IpAddr>,
+    /// Of a read.
+    pub target: Option<Target>,
 }
 
 impl<'a> Caller<'a> {
     fn asker(&self, rest: &Rest, shape: Shape) -> Asker<'a> {
+        if let Some(target) = self.target {
+            rest.costs.note_target(target, shape);
+        }
         Asker { role: &self.identity.role, client: self.client, is_quick: rest.costs.is_quick(shape) }
     }
 }

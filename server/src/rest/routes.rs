@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use actix_web::body::SizedStream;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
@@ -131,6 +131,11 @@ async fn answer(
     })?;
     span::acts_as(identity.role.clone());
     *acting = Some(identity.role.clone());
+    let client = client_address(request, &config.trusted_proxies);
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let target = is_read.then(|| rest.costs.target(request.path(), request.query_string()));
+    let caller = Caller { identity: &identity, client, target };
+    execute::admit(rest, settings, &caller).await?;
     let cache = rest.cache().ok_or(ApiError::NoSchemaCache)?;
     let mut raw = raw_request(request, &rest.mount)?;
     let rules = RequestRules {
@@ -162,8 +167,6 @@ async fn answer(
         }
         Plan::Database(plan) => {
             let started = timing.start();
-            let client = client_address(request, &config.trusted_proxies);
-            let caller = Caller { identity: &identity, client };
             let outcome = execute::execute(rest, settings, &caller, &parsed, &plan, &cache).await;
             timing.note("transaction", started);
             let answered = outcome.and_then(|outcome| {

@@ -455,7 +455,10 @@ async fn concurrent(request: &Request, db: &Db, signup: &Signup, aud: &str) -> A
             let identity = user.identities().first().map(|identity| identity.id);
             Ok(SignedUp::User(Box::new(signup.waiting(request, user.id, aud, identity))))
         }
-        Some(user) => taken(request, &user, signup, aud).await,
+        Some(user) => {
+            request.away().leave()?;
+            taken(request, &user, signup, aud).await
+        }
         // The address belongs to another audience.
         None => nobody(request, signup, aud),
     }

@@ -44,7 +44,7 @@ pub use init::InitArgs;
 pub use inspect::InspectCommand;
 pub use migration::MigrationCommand;
 pub use objects::{CopyArgs, ListArgs, MoveArgs, RemoveArgs, copy, list, remove, rename};
-pub use programs::{Programs, SETTING as PROGRAMS_SETTING, folders as program_folders};
+pub use programs::{Programs, folders as program_folders};
 pub use start::{StartArgs, StatusArgs, StopArgs};
 pub use test::TestArgs;
 

@@ -4,8 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Setting with a folder that is searched first.
-pub const SETTING: &str = "FERROBASE_PG_TOOLS";
+use crate::config::PG_TOOLS;
 
 /// Any later version will do.
 const NEWEST: u32 = u32::MAX;
@@ -72,7 +71,7 @@ impl Programs {
 
 /// The folder of the first `program` of one of these versions. The error says what to install.
 fn find(program: &str, versions: RangeInclusive<u32>, major: u32) -> anyhow::Result<PathBuf> {
-    let set = std::env::var_os(SETTING).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let set = std::env::var_os(PG_TOOLS).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let (oldest, or_later) = (*versions.start(), if *versions.end() == NEWEST { " or later" } else { "" });
     let others =
         match first(program, versions, set.as_ref().map_or_else(|| folders(major), |folder| vec![folder.clone()])) {
@@ -80,12 +79,12 @@ fn find(program: &str, versions: RangeInclusive<u32>, major: u32) -> anyhow::Res
             Err(others) => others,
         };
     let found = match (others.is_empty(), set) {
-        (true, Some(folder)) => format!("; {} ({SETTING}) has none that runs", folder.display()),
+        (true, Some(folder)) => format!("; {} ({PG_TOOLS}) has none that runs", folder.display()),
         (true, None) => String::new(),
         (false, _) => format!("; {}", others.join(", ")),
     };
     anyhow::bail!(
-        "{program} of PostgreSQL {oldest}{or_later} is needed{found}. Install it: {}; or name its folder in {SETTING}",
+        "{program} of PostgreSQL {oldest}{or_later} is needed{found}. Install it: {}; or name its folder in {PG_TOOLS}",
         advice(major)
     )
 }

@@ -28,6 +28,8 @@ pub struct State<C> {
     lanes: Vec<Lane<C>>,
     waiting: usize,
     long: LongHolds,
+    /// Quick requests that hold a connection.
+    quick_held: usize,
     timeout: Duration,
     /// How long connections are held.
     typical_hold: Typical,
@@ -129,6 +131,7 @@ impl<C> State<C> {
             lanes,
             waiting: 0,
             long: LongHolds::of(size),
+            quick_held: 0,
             timeout,
             typical_hold: Typical::default(),
             class_holds: Default::default(),
@@ -169,10 +172,11 @@ impl<C> State<C> {
     /// Claims a connection for a request of `lane` that has already waited for `waited`. After the wait it may open more than its
     /// lane's share or take an idle connection of another lane. If nothing is free, it keeps its place in the queue.
     pub fn claim(&mut self, lane: usize, asker: &Asker<'_>, waited: Option<Duration>) -> Claim<C> {
-        if (asker.is_quick || self.long.may_begin(asker.client))
+        if self.has_room(asker.is_quick)
+            && (asker.is_quick || self.long.may_begin(asker.client))
             && let Some(connection) = self.grant(lane, waited)
         {
-            self.long.begin(asker.holder());
+            self.begin(asker.holder());
             return Claim::Granted(connection);
         }
         if waited.is_some() || self.is_full(asker.role) || self.is_overloaded(asker) {
@@ -205,8 +209,11 @@ impl<C> State<C> {
         None
     }
 
+    /// Whether a request of `lane` has waited long enough for a connection of another. While few are served at once, any wait is.
     fn has_been_patient(&self, lane: usize, waited: Duration) -> bool {
-        waited >= LANE_WAIT.1 || (waited >= LANE_WAIT.0 && self.lanes[lane].served.elapsed() >= LANE_WAIT.0)
+        self.is_limited()
+            || waited >= LANE_WAIT.1
+            || (waited >= LANE_WAIT.0 && self.lanes[lane].served.elapsed() >= LANE_WAIT.0)
     }
 
     /// Whether another request as `role` would clearly time out. The margin is wide because the forecast is a guess.
@@ -228,6 +235,17 @@ impl<C> State<C> {
             || (ahead >= self.size * WAITING_ANYWAY && seconds > 2.0 * self.timeout.as_secs_f64())
     }
 
+    /// Whether another such request is refused because of lasting overload that has been found before.
+    pub fn refuses(&mut self, asker: &Asker<'_>) -> bool {
+        let class = usize::from(asker.is_quick);
+        if self.overload.as_ref().is_none_or(|overload| !overload[class].is_found()) {
+            return false;
+        }
+        self.forget_gone();
+        let is_free = self.has_room(asker.is_quick) && self.available() > 0;
+        !is_free && self.is_overloaded(asker)
+    }
+
     /// Whether another such request is refused because of lasting overload.
     fn is_overloaded(&mut self, asker: &Asker<'_>) -> bool {
         let Some(overload) = &mut self.overload else { return false };
@@ -241,7 +259,7 @@ impl<C> State<C> {
             own: in_lanes(&|waiters| waiters.of_client(asker)),
             wait: oldest.map_or(Duration::ZERO, |since| now.duration_since(since)),
             hold: self.class_holds[class].get(),
-            still: self.class_holds[class].still(now),
+            is_still: self.class_holds[class].is_still(now),
         };
         match overload[class].judge(queue, now) {
             Verdict::Queue => false,
@@ -270,32 +288,54 @@ impl<C> State<C> {
         ahead.min(self.waiting)
     }
 
+    /// Whether another such request may hold a connection. Under overload only some may.
+    fn has_room(&self, is_quick: bool) -> bool {
+        let held = if is_quick { self.quick_held } else { self.long.held };
+        let class = usize::from(is_quick);
+        self.overload.as_ref().is_none_or(|overload| held < overload[class].at_once(self.class_holds[class]))
+    }
+
+    fn is_limited(&self) -> bool {
+        self.overload.as_ref().is_some_and(|overload| overload.iter().any(Overload::is_found))
+    }
+
+    fn begin(&mut self, holder: Holder) {
+        self.long.begin(holder);
+        self.quick_held += usize::from(holder.is_quick);
+    }
+
     /// Notes that `holder` has released its connection, or never used it.
     pub fn release(&mut self, holder: Holder) {
         self.long.end(holder);
+        self.quick_held = self.quick_held.saturating_sub(usize::from(holder.is_quick));
     }
 
     pub fn note_hold(&mut self, holder: Holder, held_for: Duration) {
         let now = Instant::now();
         self.typical_hold.note(held_for, now);
-        self.class_holds[usize::from(holder.is_quick)].note(held_for, now);
+        let class = usize::from(holder.is_quick);
+        self.class_holds[class].note(held_for, now);
+        if let Some(overload) = &mut self.overload {
+            overload[class].note_served(now);
+        }
     }
 
-    /// The request that a connection of `lane` serves next: one of its own lane, unless another lane has waited much longer.
-    pub fn next_waiter(&mut self, lane: usize) -> Option<(Holder, oneshot::Sender<Held>)> {
+    /// The request that a connection of `lane` serves next, after its lane: one of `lane`, unless another lane has waited much longer.
+    pub fn next_waiter(&mut self, lane: usize) -> Option<(usize, Holder, oneshot::Sender<Held>)> {
+        let ahead = if self.is_limited() { Duration::ZERO } else { LANE_WAIT.1 };
         let own = self.lanes[lane].waiters.oldest();
         let other = (0..self.lanes.len())
             .filter(|n| *n != lane)
             .filter_map(|n| self.lanes[n].waiters.oldest().map(|since| (since, n)))
             .min();
-        let from = match (own, other) {
+        let first = match (own, other) {
             (None, None) => return None,
             (Some(_), None) => lane,
             // A request that has not waited long enough will look for idle connections of all lanes when it has.
             (None, Some((other, n))) if self.has_been_patient(n, other.elapsed()) => n,
             (None, Some(_)) => return None,
             (Some(own), Some((other, n))) => {
-                if other + LANE_WAIT.1 < own {
+                if other + ahead < own {
                     n
                 } else {
                     lane
@@ -303,27 +343,39 @@ impl<C> State<C> {
             }
         };
         // If every client that waits there already holds its limit, look at the other lanes.
-        let others = (0..self.lanes.len()).filter(|n| *n != from);
+        let others = (0..self.lanes.len()).filter(|n| *n != first);
+        let (has_quick, has_slow) = (self.has_room(true), self.has_room(false));
         let long = &self.long;
-        let mut popped = None;
-        for next in std::iter::once(from).chain(others) {
-            let is_patient = next == from || next == lane || {
+        let (mut of, mut popped) = (first, None);
+        for next in std::iter::once(first).chain(others) {
+            let is_patient = next == first || next == lane || {
                 let oldest = self.lanes[next].waiters.oldest();
                 oldest.is_some_and(|since| self.has_been_patient(next, since.elapsed()))
             };
             if !is_patient {
                 continue;
             }
-            popped = self.lanes[next].waiters.pop(&|client| long.may_begin(client));
+            popped = self.lanes[next].waiters.pop(has_quick, &|client| has_slow && long.may_begin(client));
             if popped.is_some() {
+                of = next;
                 self.lanes[next].served = Instant::now();
                 break;
             }
         }
         let (holder, to) = popped?;
-        self.long.begin(holder);
+        self.begin(holder);
         self.waiting -= 1;
-        Some((holder, to))
+        Some((of, holder, to))
+    }
+
+    /// Stores a connection of `lane` in exchange for an idle one of `other`, if there is one. Returns the one and its lane.
+    pub fn exchange(&mut self, connection: Option<C>, lane: usize, other: usize) -> (Option<C>, usize) {
+        if other == lane {
+            return (connection, lane);
+        }
+        let Some(idle) = self.lanes[other].idle.pop() else { return (connection, lane) };
+        self.put(connection, lane);
+        (Some(idle), other)
     }
 
     /// Stores an idle connection, or notes that one was closed.
@@ -501,7 +553,7 @@ mod tests {
             assert_eq!(granted(state.claim(0, &quick(1), None)), Some(None));
         }
         let mut flood: Vec<Claim<u32>> = (0..100).map(|_| state.claim(0, &quick(1), None)).collect();
-        assert!(!flood.iter().any(refused), "a burst waits");
+        assert!(!flood.iter().any(refused) && !state.refuses(&quick(1)), "a burst waits");
         let mut slow = state.claim(0, &long(1), None);
         let mut other = state.claim(0, &quick(2), None);
         let serve = |state: &mut State<u32>| state.note_hold(quick(1).holder(), Duration::ZERO);
@@ -522,7 +574,15 @@ mod tests {
         assert!(flood[1..].iter_mut().all(is_served), "they are told");
         assert_eq!(state.waiting(), 3);
         assert!(refused(&state.claim(0, &quick(1), None)) && refused(&state.claim(0, &quick(3), None)));
+        assert!(
+            state.refuses(&quick(1)) && state.refuses(&quick(3)) && !state.refuses(&long(1)),
+            "before it is planned"
+        );
+        let next = state.next_waiter(0);
+        assert!(next.is_some_and(|(_, holder, _)| !holder.is_quick), "as many quick ones as may are served");
+        state.release(quick(1).holder());
         drop(state.next_waiter(0));
+        assert!(state.refuses(&quick(2)) && !state.refuses(&quick(3)));
         assert!(refused(&state.claim(0, &quick(2), None)) && !refused(&state.claim(0, &quick(3), None)));
         let mut state = self::state(2, 1);
         let flood: Vec<Claim<u32>> = (0..100).map(|_| state.claim(0, &quick(1), None)).collect();
@@ -615,13 +675,13 @@ mod tests {
         // Client 1's connection goes to client 2, and the next one to no slow request.
         state.release(long(1).holder());
         assert_eq!(
-            state.next_waiter(0).map(|(holder, _)| holder.client),
+            state.next_waiter(0).map(|(_, holder, _)| holder.client),
             Some(client(1)),
             "the one that has waited longest"
         );
         state.release(long(2).holder());
         state.release(long(1).holder());
-        assert_eq!(state.next_waiter(0).map(|(holder, _)| holder.client), Some(client(2)), "client 2 is next");
+        assert_eq!(state.next_waiter(0).map(|(_, holder, _)| holder.client), Some(client(2)), "client 2 is next");
     }
 
     #[test]

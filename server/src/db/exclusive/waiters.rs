@@ -184,9 +184,13 @@ impl Waiters {
         self.oldest.get_or_insert(since);
     }
 
-    /// Takes the next request: a quick one, or one whose client `may` hold another connection for long.
-    pub fn pop(&mut self, may: &dyn Fn(Option<IpAddr>) -> bool) -> Option<(Holder, oneshot::Sender<Held>)> {
-        let (quick, slow) = (self.quick.next(&|_| true), self.slow.next(may));
+    /// Takes the next request: a quick one if such may be served, or one whose client `may` hold another connection for long.
+    pub fn pop(
+        &mut self,
+        has_quick: bool,
+        may: &dyn Fn(Option<IpAddr>) -> bool,
+    ) -> Option<(Holder, oneshot::Sender<Held>)> {
+        let (quick, slow) = (self.quick.next(&|_| has_quick), self.slow.next(may));
         let is_quick = match (quick, slow) {
             (Some((_, _, quick)), Some((_, _, slow))) => quick <= slow,
             (quick, _) => quick.is_some(),

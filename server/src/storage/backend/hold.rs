@@ -33,7 +33,10 @@ pub fn hold_removals(root: &Path) -> io::Result<Option<File>> {
         outcome => outcome?,
     };
     let Some(file) = file else { return Ok(None) };
-    flock(&file, FlockOperation::LockExclusive)?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        tracing::warn!("waiting until another backup, or a removal of files, has ended");
+        flock(&file, FlockOperation::LockExclusive)?;
+    }
     Ok(Some(file))
 }
 

@@ -139,7 +139,7 @@ impl State {
             own,
             wait: oldest.map_or(Duration::ZERO, |since| now.duration_since(since)),
             hold: self.hold.get(),
-            still: self.hold.still(now),
+            is_still: self.hold.is_still(now),
         };
         match self.overload.as_mut().map(|overload| overload.judge(queue, now)) {
             None | Some(Verdict::Queue) => false,

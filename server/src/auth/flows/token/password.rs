@@ -122,6 +122,8 @@ pub async fn is_right(
     password: &str,
     hash: Option<&str>,
 ) -> AuthResult<bool> {
+    // An attempt may have to wait, and asks for a connection of its own.
+    request.away().leave()?;
     let auth = &request.auth;
     let client = limits::client(request);
     let account = auth.guesses.target(("password", aud, address));
