@@ -23,7 +23,7 @@ use tokio_postgres::Config;
 use super::cancel::Registration;
 use super::limits::{ACQUIRE, OPEN};
 use super::open::open;
-use super::overload::hold_back;
+use super::overload::{LOOK_AGAIN, hold_back};
 use super::wire::Backend;
 use super::{DbError, Pulse, Query, replaced};
 use queue::{Claim, LANE_WAIT, Replacement, State};
@@ -186,12 +186,21 @@ impl ExclusivePool {
                 return shared.granted(connection, lane, asker.holder()).await;
             }
         }
-        match tokio::time::timeout_at(deadline, &mut ticket).await {
-            Ok(Ok(held)) => held.ready().await,
-            Ok(Err(_)) => Err(shared.refused()),
-            Err(_) => {
-                shared.timeouts.fetch_add(1, Ordering::Relaxed);
-                Err(DbError::PoolTimeout)
+        loop {
+            let until = (tokio::time::Instant::now() + LOOK_AGAIN).min(deadline);
+            match tokio::time::timeout_at(until, &mut ticket).await {
+                Ok(Ok(held)) => return held.ready().await,
+                Ok(Err(_)) => return Err(shared.refused()),
+                Err(_) if until >= deadline => {
+                    shared.timeouts.fetch_add(1, Ordering::Relaxed);
+                    return Err(DbError::PoolTimeout);
+                }
+                Err(_) => {}
+            }
+            let claim = shared.state.lock().claim(lane, asker, Some(since.elapsed()));
+            if let Claim::Granted(connection) = claim {
+                drop(ticket);
+                return shared.granted(connection, lane, asker.holder()).await;
             }
         }
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::overload::{LONG_WAIT, Overload, Queue, Typical, Verdict, hold_back};
+use super::overload::{LONG_WAIT, LOOK_AGAIN, Overload, Queue, Typical, Verdict, hold_back};
 use crate::http::context::RequestContext;
 use crate::http::prometheus::Counter;
 
@@ -95,7 +95,7 @@ impl Line {
             Place::First => {
                 return Ok(Turn { state: Some(Arc::clone(&self.state)), since: now, is_new: who.is_new });
             }
-            Place::Waits(turn) => tokio::time::timeout(longest, turn).await.map_err(|_| NoTurn::Timeout)?,
+            Place::Waits(turn) => self.wait(turn, now + longest).await?,
             Place::Refused => {
                 self.refused.increment();
                 hold_back().await;
@@ -106,6 +106,24 @@ impl Line {
             self.refused.increment();
             NoTurn::Refused
         })
+    }
+
+    /// Waits in line until `deadline`. An error inside: the request is refused.
+    async fn wait(
+        &self,
+        mut turn: oneshot::Receiver<Turn>,
+        deadline: Instant,
+    ) -> Result<Result<Turn, oneshot::error::RecvError>, NoTurn> {
+        loop {
+            let until = (Instant::now() + LOOK_AGAIN).min(deadline);
+            if let Ok(turn) = tokio::time::timeout_at(until.into(), &mut turn).await {
+                return Ok(turn);
+            }
+            if until >= deadline {
+                return Err(NoTurn::Timeout);
+            }
+            pass_on(&self.state);
+        }
     }
 
     /// Notes how long a connection was held with this turn.
@@ -170,6 +188,7 @@ impl State {
             wait: self.waiting.front().map_or(Duration::ZERO, |first| now.duration_since(first.since)),
             hold: self.hold.get(),
             is_still: self.hold.is_still(now),
+            is_limited: true,
         };
         match self.overload.judge(queue, now) {
             Verdict::Queue => return false,

@@ -41,6 +41,9 @@ const PAYS: f64 = 1.25;
 const REST: (u32, u32) = (8, 128);
 /// After so many served requests it is known whether there still is a flood.
 const FLOOD_CHECK: u32 = 16;
+/// How often those who wait look whether more may be served by now.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 /// A moving average of how long requests are served. The first one counts in full.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Typical {
@@ -104,6 +107,8 @@ struct AtOnce {
     /// Requests that began before the last change.
     skip: usize,
     since: Instant,
+    /// When the last one was served.
+    last: Instant,
     served: u32,
     /// Requests that were served and refused since the last look at the flood.
     lately: (u32, u32),
@@ -120,6 +125,7 @@ impl AtOnce {
             rest: (0, REST.0),
             skip: most,
             since: now,
+            last: now,
             served: 0,
             lately: (0, 0),
         }
@@ -134,6 +140,12 @@ impl AtOnce {
     }
 
     fn note_served(&mut self, now: Instant) {
+        let is_late = now.duration_since(std::mem::replace(&mut self.last, now)) >= LONG_WAIT;
+        if is_late && self.is_flood {
+            // Some wait for something else, such as a lock: that many more may be served.
+            (self.before, self.rest) = (None, (REST.0, REST.0));
+            self.change((self.few * 2).min(self.most));
+        }
         self.lately.0 += 1;
         if self.lately.0 >= FLOOD_CHECK {
             let (served, refused) = std::mem::take(&mut self.lately);
@@ -208,6 +220,8 @@ pub struct Queue {
     pub hold: Duration,
     /// Whether none is served any more.
     pub is_still: bool,
+    /// Whether fewer are served at once under overload ([`Overload::at_once`]).
+    pub is_limited: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,11 +233,6 @@ pub enum Verdict {
 }
 
 impl Overload {
-    /// Whether there is overload.
-    pub fn is_found(&self) -> bool {
-        self.found.is_some()
-    }
-
     /// How many requests may be served at once: as many as there are connections, unless there is overload and they are `served`.
     pub fn at_once(&self, served: Typical) -> usize {
         let Some(found) = &self.found else { return usize::MAX };
@@ -241,11 +250,13 @@ impl Overload {
 
     /// Whether a request may wait.
     pub fn judge(&mut self, queue: Queue, now: Instant) -> Verdict {
+        let is_over =
+            |found: &Found| now.duration_since(found.refused) > CALM_AFTER || (queue.waiting == 0 && queue.is_still);
+        if self.found.as_ref().is_some_and(is_over) {
+            *self = Self::default();
+        }
         if let Some(found) = &mut self.found {
-            if !queue.is_enough(found.at_once.get()) {
-                if now.duration_since(found.refused) > CALM_AFTER {
-                    *self = Self::default();
-                }
+            if !queue.is_enough(if queue.is_limited { found.at_once.get() } else { queue.size }) {
                 return Verdict::Queue;
             }
             found.refused = now;
@@ -310,7 +321,7 @@ mod tests {
     const LONG: Duration = Duration::from_millis(161);
 
     fn queue(waiting: usize, own: usize) -> Queue {
-        Queue { size: 10, waiting, own, wait: LONG, hold: SERVED, is_still: false }
+        Queue { size: 10, waiting, own, wait: LONG, hold: SERVED, is_still: false, is_limited: true }
     }
 
     #[test]

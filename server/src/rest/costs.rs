@@ -25,7 +25,7 @@ const DOUBTFUL: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
-/// A hash of a read's path and query without digits: of reads that differ only in an id or a page.
+/// A hash of all that a read asks for, without the digits of its query's values: the same for reads that differ only in an id or a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target(u64);
 
@@ -52,11 +52,22 @@ impl Costs {
         Shape(self.hasher.hash_one(text))
     }
 
-    pub fn target(&self, path: &str, query: &str) -> Target {
+    /// `further`: what selects a statement besides the address, such as headers.
+    pub fn target<'a>(&self, path: &str, query: &str, further: impl Iterator<Item = &'a [u8]>) -> Target {
         let mut hasher = self.hasher.build_hasher();
-        for part in [path, query] {
-            part.split(|c: char| c.is_ascii_digit()).for_each(|piece| hasher.write(piece.as_bytes()));
-            hasher.write_u8(b'?');
+        hasher.write(path.as_bytes());
+        for parameter in query.split('&') {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            hasher.write(name.as_bytes());
+            hasher.write_u8(b'=');
+            // Writing nothing would change the hash, too.
+            let pieces = value.split(|c: char| c.is_ascii_digit()).filter(|piece| !piece.is_empty());
+            pieces.for_each(|piece| hasher.write(piece.as_bytes()));
+            hasher.write_u8(b'&');
+        }
+        for part in further {
+            hasher.write_u8(b' ');
+            hasher.write(part);
         }
         Target(hasher.finish())
     }
@@ -136,16 +147,19 @@ mod tests {
     #[test]
     fn a_read_is_known_to_be_quick_by_its_path_and_query_without_digits() {
         let costs = Costs::default();
-        let (shape, one) = (costs.shape("select 1"), costs.target("/item", "id=eq.1"));
+        let target = |path, query| costs.target(path, query, std::iter::once(&b"GET"[..]));
+        let (shape, one) = (costs.shape("select 1"), target("/item", "id=eq.1"));
         costs.note(shape, Duration::from_millis(2));
         assert!(!costs.is_quick_target(one), "nothing is known");
         costs.note_target(one, shape);
-        assert!(costs.is_quick_target(costs.target("/item", "id=eq.2027")));
+        assert!(costs.is_quick_target(target("/item", "id=eq.2027")));
         for (path, query) in
-            [("/item", "id=gt.1"), ("/items", "id=eq.1"), ("/itemid", "=eq.1"), ("/item", "id=eq.1&a=")]
+            [("/item", "id=gt.1"), ("/item1", "id=eq.1"), ("/itemid", "=eq.1"), ("/item", "id=eq.1&a=")]
         {
-            assert!(!costs.is_quick_target(costs.target(path, query)), "{path} {query}");
+            assert!(!costs.is_quick_target(target(path, query)), "{path} {query}");
         }
+        let counted = costs.target("/item", "id=eq.1", [&b"GET"[..], b"count=exact"].into_iter());
+        assert!(!costs.is_quick_target(counted));
         costs.note(shape, Duration::from_millis(900));
         assert!(!costs.is_quick_target(one));
     }

@@ -114,6 +114,9 @@ async fn answered(request: HttpRequest, body: web::Payload, rest: Data<Rest>) ->
     sent
 }
 
+/// Headers on which the statement of a read depends.
+const SELECTING: [&str; 4] = ["accept", "accept-profile", "prefer", "range"];
+
 /// `acting` receives the request's role, for the log.
 async fn answer(
     request: &HttpRequest,
@@ -133,7 +136,11 @@ async fn answer(
     *acting = Some(identity.role.clone());
     let client = client_address(request, &config.trusted_proxies);
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    let target = is_read.then(|| rest.costs.target(request.path(), request.query_string()));
+    let target = is_read.then(|| {
+        let headers = SELECTING.iter().filter_map(|name| request.headers().get(*name)).map(HeaderValue::as_bytes);
+        let further = std::iter::once(request.method().as_str().as_bytes()).chain(headers);
+        rest.costs.target(request.path(), request.query_string(), further)
+    });
     let caller = Caller { identity: &identity, client, target };
     execute::admit(rest, settings, &caller).await?;
     let cache = rest.cache().ok_or(ApiError::NoSchemaCache)?;

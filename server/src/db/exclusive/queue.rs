@@ -237,8 +237,7 @@ impl<C> State<C> {
 
     /// Whether another such request is refused because of lasting overload that has been found before.
     pub fn refuses(&mut self, asker: &Asker<'_>) -> bool {
-        let class = usize::from(asker.is_quick);
-        if self.overload.as_ref().is_none_or(|overload| !overload[class].is_found()) {
+        if !asker.is_quick || self.at_once() == usize::MAX {
             return false;
         }
         self.forget_gone();
@@ -260,6 +259,7 @@ impl<C> State<C> {
             wait: oldest.map_or(Duration::ZERO, |since| now.duration_since(since)),
             hold: self.class_holds[class].get(),
             is_still: self.class_holds[class].is_still(now),
+            is_limited: asker.is_quick,
         };
         match overload[class].judge(queue, now) {
             Verdict::Queue => false,
@@ -288,15 +288,19 @@ impl<C> State<C> {
         ahead.min(self.waiting)
     }
 
-    /// Whether another such request may hold a connection. Under overload only some may.
+    /// How many quick requests may be served at once.
+    fn at_once(&self) -> usize {
+        let quick = usize::from(true);
+        self.overload.as_ref().map_or(usize::MAX, |overload| overload[quick].at_once(self.class_holds[quick]))
+    }
+
+    /// Whether another such request may hold a connection. Under overload only some quick ones may.
     fn has_room(&self, is_quick: bool) -> bool {
-        let held = if is_quick { self.quick_held } else { self.long.held };
-        let class = usize::from(is_quick);
-        self.overload.as_ref().is_none_or(|overload| held < overload[class].at_once(self.class_holds[class]))
+        !is_quick || self.quick_held < self.at_once()
     }
 
     fn is_limited(&self) -> bool {
-        self.overload.as_ref().is_some_and(|overload| overload.iter().any(Overload::is_found))
+        self.at_once() < usize::MAX
     }
 
     fn begin(&mut self, holder: Holder) {
@@ -344,7 +348,7 @@ impl<C> State<C> {
         };
         // If every client that waits there already holds its limit, look at the other lanes.
         let others = (0..self.lanes.len()).filter(|n| *n != first);
-        let (has_quick, has_slow) = (self.has_room(true), self.has_room(false));
+        let has_quick = self.has_room(true);
         let long = &self.long;
         let (mut of, mut popped) = (first, None);
         for next in std::iter::once(first).chain(others) {
@@ -355,7 +359,7 @@ impl<C> State<C> {
             if !is_patient {
                 continue;
             }
-            popped = self.lanes[next].waiters.pop(has_quick, &|client| has_slow && long.may_begin(client));
+            popped = self.lanes[next].waiters.pop(has_quick, &|client| long.may_begin(client));
             if popped.is_some() {
                 of = next;
                 self.lanes[next].served = Instant::now();
@@ -368,9 +372,10 @@ impl<C> State<C> {
         Some((of, holder, to))
     }
 
-    /// Stores a connection of `lane` in exchange for an idle one of `other`, if there is one. Returns the one and its lane.
+    /// Stores a connection of `lane`, or the right to open one, in exchange for an idle one of `other`, if there is one. Returns the one
+    /// and its lane.
     pub fn exchange(&mut self, connection: Option<C>, lane: usize, other: usize) -> (Option<C>, usize) {
-        if other == lane {
+        if other == lane && connection.is_some() {
             return (connection, lane);
         }
         let Some(idle) = self.lanes[other].idle.pop() else { return (connection, lane) };

@@ -140,6 +140,7 @@ impl State {
             wait: oldest.map_or(Duration::ZERO, |since| now.duration_since(since)),
             hold: self.hold.get(),
             is_still: self.hold.is_still(now),
+            is_limited: false,
         };
         match self.overload.as_mut().map(|overload| overload.judge(queue, now)) {
             None | Some(Verdict::Queue) => false,
