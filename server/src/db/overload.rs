@@ -426,6 +426,30 @@ mod tests {
         assert_eq!(at_once.get(), 2, "it comes back");
     }
 
+    /// Two that waited for a lock kept all others of a flood waiting.
+    #[test]
+    fn more_at_once_after_a_pause_in_which_none_was_served() {
+        let mut now = Instant::now();
+        let mut at_once = AtOnce::new(10, now);
+        count(&mut at_once, &mut now, 500, 9);
+        assert_eq!(at_once.few, 4, "as an attempt");
+        at_once.before = None;
+        at_once.few = 2;
+        now += LONG_WAIT;
+        at_once.note_served(now);
+        assert_eq!(at_once.get(), 4);
+    }
+
+    /// Bursts kept a state alive that they would not have begun.
+    #[test]
+    fn overload_ends_when_nobody_waits_and_none_is_served() {
+        let start = Instant::now();
+        let mut overload = overloaded(start);
+        let found = Queue { is_still: true, ..queue(0, 0) };
+        assert_eq!(overload.judge(found, start + LASTING), Verdict::Queue);
+        assert_eq!(overload.judge(queue(100, 100), start + LASTING), Verdict::Queue, "it is over");
+    }
+
     fn overloaded(start: Instant) -> Overload {
         let mut overload = Overload::default();
         overload.judge(queue(1000, 1000), start);

@@ -704,6 +704,20 @@ mod tests {
     }
 
     #[test]
+    fn a_waiting_request_of_another_lane_gets_an_idle_connection_of_its_own() {
+        let mut state = state(4, 2);
+        for (lane, connection) in [(0, 1), (1, 2)] {
+            state.claim(lane, &as_role(""), None);
+            state.put(Some(connection), lane);
+        }
+        assert_eq!(state.exchange(Some(3), 0, 0), (Some(3), 0), "of the same lane");
+        assert_eq!(state.exchange(Some(3), 0, 1), (Some(2), 1));
+        assert_eq!(state.exchange(Some(4), 0, 1), (Some(4), 0), "none is idle");
+        assert_eq!(state.exchange(None, 0, 0), (Some(3), 0), "instead of opening one");
+        assert_eq!((state.lanes[0].idle.clone(), state.lanes[0].open), (vec![1], 0));
+    }
+
+    #[test]
     fn clients_of_one_role_take_turns() {
         let mut state = state(1, 1);
         state.claim(0, &long(1), None);
