@@ -169,7 +169,7 @@ fuzz SECONDS="60" *TARGETS:
 random: setup
     RANDOM_CASES=20000 cargo test -p ferrobase --test all rest::random -- --nocapture
 
-# Measure `rest`, `auth`, `storage`, `realtime`, `test` (copies for tests) or `start` (of a loaded project) against its limit, `overload` at ten times that, `backups` (what they cost), or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
+# Measure `rest`, `auth`, `storage`, `realtime`, `test` (copies for tests) or `start` (of a loaded project) against its limit, `overload` at ten times that, `backups` (what they cost), `app` with a million requests, or `builds` of the server in turn, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
 bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
     cargo build --release --locked --bin ferrobase --example load --example sockets --example bare

@@ -211,7 +211,11 @@ impl App {
             .app_data(web::Data::new(self.storage))
             .app_data(web::Data::new(self.rest))
             .service(web::resource("/health").route(web::get().to(health)).route(web::head().to(health)))
-            .service(web::scope("/auth/v1").wrap(from_fn(gateway::require_key)).configure(auth::configure(self.auth)))
+            .service(
+                web::scope("/auth/v1")
+                    .wrap(from_fn(gateway::require_key))
+                    .configure(|service| auth::configure(self.auth, service)),
+            )
             .service(web::scope("/rest/v1").wrap(from_fn(gateway::require_key)).configure(rest::configure))
             .service(web::scope("/functions/v1").wrap(from_fn(gateway::accept_key)).configure(functions::configure))
             .service(
@@ -221,7 +225,9 @@ impl App {
                     .configure(storage::configure),
             )
             .service(
-                web::scope("/realtime/v1").wrap(from_fn(gateway::require_key)).configure(self.realtime.configure()),
+                web::scope("/realtime/v1")
+                    .wrap(from_fn(gateway::require_key))
+                    .configure(|service| self.realtime.configure(service)),
             )
             .service(
                 web::scope("/{api}/v1")
@@ -229,7 +235,7 @@ impl App {
                     .default_service(web::to(gateway::unknown_api)),
             );
         match self.settings {
-            Some(settings) => crate::web::configure(settings)(service),
+            Some(settings) => crate::web::configure(settings, service),
             None => drop(service.default_service(web::to(gateway::unknown_api))),
         }
     }
@@ -368,7 +374,7 @@ pub fn serve_auth(
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
             .app_data(web::Data::new(bodies.clone()))
-            .configure(auth::configure(Arc::clone(&auth)))
+            .configure(|service| auth::configure(Arc::clone(&auth), service))
     })
 }
 
@@ -406,7 +412,7 @@ pub fn serve_realtime(
             .wrap(from_fn(admin::count))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
-            .configure(realtime.clone().configure())
+            .configure(|service| realtime.clone().configure(service))
     })
 }
 

@@ -108,12 +108,12 @@ export function spawnApart(program, words, options) {
   return child;
 }
 
-/** Starts the server and waits for its first 200; returns the process and the milliseconds since exec. */
-export async function startServer(only, settings, path) {
+/** Starts the server (`program`, if not the usual one) and waits for its first 200; returns the process and the milliseconds since exec. */
+export async function startServer(only, settings, path, program = binary) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PGRST|GOTRUE|FERROBASE|DATABASE)_/.test(name)));
   const log = openSync(join(folder, `${only}.log`), "a");
   const begin = performance.now();
-  const child = spawnApart(binary, ["serve", "--only", only], { env: { ...env, RUST_LOG: "warn", ...settings }, cwd: folder, stdio: ["ignore", log, log] });
+  const child = spawnApart(program, ["serve", "--only", only], { env: { ...env, RUST_LOG: "warn", ...settings }, cwd: folder, stdio: ["ignore", log, log] });
   closeSync(log);
   const firstMs = await untilAnswered(child, path, join(folder, `${only}.log`), begin);
   return { child, pid: child.pid, firstMs };

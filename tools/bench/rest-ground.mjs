@@ -75,5 +75,5 @@ const settings = {
 export const poolSize = Number(settings.PGRST_DB_POOL);
 
 /** Starts the server on a database of the cluster. */
-export const start = (database, further = {}) =>
-  bench.startServer("rest", { ...settings, PGRST_DB_URI: bench.uri("authenticator", database), ...further }, "/big?id=eq.1");
+export const start = (database, further = {}, program = bench.binary) =>
+  bench.startServer("rest", { ...settings, PGRST_DB_URI: bench.uri("authenticator", database), ...further }, "/big?id=eq.1", program);

@@ -76,7 +76,7 @@ impl Admin {
 /// Serves on `listener` until the handle is told to stop. Call from an actix runtime.
 pub fn spawn(listener: TcpListener, admin: Admin) -> std::io::Result<ServerHandle> {
     process::started();
-    let server = HttpServer::new(move || App::new().configure(configure(admin.clone())))
+    let server = HttpServer::new(move || App::new().configure(|service| configure(admin.clone(), service)))
         .workers(1)
         .keep_alive(KEEP_ALIVE)
         .disable_signals()
@@ -88,17 +88,15 @@ pub fn spawn(listener: TcpListener, admin: Admin) -> std::io::Result<ServerHandl
 }
 
 /// Mounts the routes.
-pub fn configure(admin: Admin) -> impl FnOnce(&mut web::ServiceConfig) {
-    move |service| {
-        if let Some(realtime) = &admin.realtime {
-            service.configure(realtime.clone().configure_inspector(admin.is_development));
-        }
-        service
-            .app_data(web::Data::new(admin))
-            .route("/live", web::get().to(HttpResponse::Ok))
-            .route("/ready", web::get().to(ready))
-            .route("/metrics", web::get().to(metrics));
+pub fn configure(admin: Admin, service: &mut web::ServiceConfig) {
+    if let Some(realtime) = &admin.realtime {
+        realtime.clone().configure_inspector(admin.is_development, service);
     }
+    service
+        .app_data(web::Data::new(admin))
+        .route("/live", web::get().to(HttpResponse::Ok))
+        .route("/ready", web::get().to(ready))
+        .route("/metrics", web::get().to(metrics));
 }
 
 async fn ready(admin: web::Data<Admin>) -> HttpResponse {

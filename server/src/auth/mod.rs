@@ -156,8 +156,6 @@ impl Auth {
 }
 
 /// Serves the API for every path below the scope (or the application) that `service` configures.
-pub fn configure(auth: Arc<Auth>) -> impl FnOnce(&mut ServiceConfig) {
-    move |service| {
-        service.app_data(web::Data::from(auth)).default_service(web::to(routes::handle));
-    }
+pub fn configure(auth: Arc<Auth>, service: &mut ServiceConfig) {
+    service.app_data(web::Data::from(auth)).default_service(web::to(routes::handle));
 }

@@ -31,26 +31,24 @@ const MAX_MESSAGES: usize = 1000;
 const REFUSED: HeaderName = HeaderName::from_static("x-refused-messages");
 
 /// Mounts the routes at the paths of upstream's gateway or of its container.
-pub fn configure(realtime: Realtime) -> impl FnOnce(&mut ServiceConfig) {
-    move |service| {
-        let paths: [&str; 2] = match realtime.inner.mode {
-            Mode::Full => ["/websocket", "/api"],
-            Mode::DropIn => ["/socket/websocket", "/api"],
-        };
-        service
-            .app_data(web::Data::new(realtime))
-            .app_data(web::PayloadConfig::new(MAX_BATCH))
-            .route(paths[0], web::get().to(open_socket))
-            .route(&format!("{}/ping", paths[1]), web::get().to(ping))
-            .route(&format!("{}/broadcast", paths[1]), web::post().to(broadcast_batch))
-            .route(&format!("{}/broadcast", paths[1]), web::method(actix_web::http::Method::OPTIONS).to(preflight))
-            .route(&format!("{}/broadcast/{{topic}}/events/{{event}}", paths[1]), web::post().to(broadcast_one))
-            .route(
-                &format!("{}/broadcast/{{topic}}/events/{{event}}", paths[1]),
-                web::method(actix_web::http::Method::OPTIONS).to(preflight),
-            )
-            .default_service(web::to(unknown));
-    }
+pub fn configure(realtime: Realtime, service: &mut ServiceConfig) {
+    let paths: [&str; 2] = match realtime.inner.mode {
+        Mode::Full => ["/websocket", "/api"],
+        Mode::DropIn => ["/socket/websocket", "/api"],
+    };
+    service
+        .app_data(web::Data::new(realtime))
+        .app_data(web::PayloadConfig::new(MAX_BATCH))
+        .route(paths[0], web::get().to(open_socket))
+        .route(&format!("{}/ping", paths[1]), web::get().to(ping))
+        .route(&format!("{}/broadcast", paths[1]), web::post().to(broadcast_batch))
+        .route(&format!("{}/broadcast", paths[1]), web::method(actix_web::http::Method::OPTIONS).to(preflight))
+        .route(&format!("{}/broadcast/{{topic}}/events/{{event}}", paths[1]), web::post().to(broadcast_one))
+        .route(
+            &format!("{}/broadcast/{{topic}}/events/{{event}}", paths[1]),
+            web::method(actix_web::http::Method::OPTIONS).to(preflight),
+        )
+        .default_service(web::to(unknown));
 }
 
 async fn ping() -> HttpResponse {

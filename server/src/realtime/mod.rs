@@ -163,14 +163,14 @@ impl Realtime {
     }
 
     /// Mounts the routes below the scope they are given.
-    pub fn configure(self) -> impl FnOnce(&mut ServiceConfig) {
-        http::configure(self)
+    pub fn configure(self, service: &mut ServiceConfig) {
+        http::configure(self, service);
     }
 
     /// Mounts the inspector, which shows live traffic to operators. `is_development`: this machine's requests need
     /// no key.
-    pub fn configure_inspector(self, is_development: bool) -> impl FnOnce(&mut ServiceConfig) {
-        inspect::routes::configure(self, is_development)
+    pub fn configure_inspector(self, is_development: bool, service: &mut ServiceConfig) {
+        inspect::routes::configure(self, is_development, service);
     }
 
     /// Closes all sockets and refuses further joins. The slot ends with its connection.

@@ -30,10 +30,8 @@ pub struct Admin {
 }
 
 /// Mounts the admin routes; everything else is 404 with an empty body.
-pub fn configure(admin: Admin) -> impl FnOnce(&mut web::ServiceConfig) {
-    move |service| {
-        service.app_data(web::Data::new(admin)).default_service(web::to(answer));
-    }
+pub fn configure(admin: Admin, service: &mut web::ServiceConfig) {
+    service.app_data(web::Data::new(admin)).default_service(web::to(answer));
 }
 
 async fn answer(request: HttpRequest, admin: web::Data<Admin>) -> HttpResponse {

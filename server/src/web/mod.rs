@@ -12,11 +12,9 @@ use actix_web::web::{self, ServiceConfig};
 pub use settings::{AppSettings, Providers};
 
 /// Mounts `/app-config.json` and all remaining paths.
-pub fn configure(settings: AppSettings) -> impl FnOnce(&mut ServiceConfig) {
-    move |service| {
-        service
-            .app_data(web::Data::new(settings))
-            .route("/app-config.json", web::get().to(settings::app_config))
-            .default_service(web::to(assets::serve));
-    }
+pub fn configure(settings: AppSettings, service: &mut ServiceConfig) {
+    service
+        .app_data(web::Data::new(settings))
+        .route("/app-config.json", web::get().to(settings::app_config))
+        .default_service(web::to(assets::serve));
 }

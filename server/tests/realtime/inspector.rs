@@ -17,7 +17,8 @@ async fn page(
     query: &str,
     (peer, host, authorization): (&str, &str, &str),
 ) -> (u16, String) {
-    let service = actix_web::App::new().configure(app.realtime.clone().configure_inspector(is_development));
+    let service =
+        actix_web::App::new().configure(|service| app.realtime.clone().configure_inspector(is_development, service));
     let service = init_service(service).await;
     let request = TestRequest::get()
         .uri(&format!("/realtime{query}"))

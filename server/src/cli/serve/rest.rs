@@ -64,7 +64,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         let port = listen.admin_port.unwrap_or_default();
         let (listener, _) = bind(&listen.admin_host, port, listen.admin_unix_socket.as_ref(), false)?;
         let admin = Admin { rest, main_socket: socket };
-        let app = move || ActixApp::new().configure(admin::configure(admin.clone()));
+        let app = move || ActixApp::new().configure(|service| admin::configure(admin.clone(), service));
         Some(serve(vec![listener], 0, app)?)
     } else {
         None

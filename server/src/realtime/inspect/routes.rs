@@ -27,15 +27,13 @@ const LISTED: usize = 100;
 const CHANNELS: usize = 100;
 
 /// Mounts the routes. `is_development`: requests of this machine need no key.
-pub fn configure(realtime: Realtime, is_development: bool) -> impl FnOnce(&mut ServiceConfig) {
-    move |service| {
-        let door = Data::new(Door { inner: realtime.inner, is_development });
-        service
-            .app_data(door)
-            .route("/realtime", web::get().to(show))
-            .route("/realtime.css", web::get().to(style))
-            .route("/realtime.js", web::get().to(script));
-    }
+pub fn configure(realtime: Realtime, is_development: bool, service: &mut ServiceConfig) {
+    let door = Data::new(Door { inner: realtime.inner, is_development });
+    service
+        .app_data(door)
+        .route("/realtime", web::get().to(show))
+        .route("/realtime.css", web::get().to(style))
+        .route("/realtime.js", web::get().to(script));
 }
 
 struct Door {
