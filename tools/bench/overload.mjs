@@ -37,7 +37,10 @@ async function startBare(atOnce) {
   return { child };
 }
 
-/** The works of each API: a name, the requests, and how their server is started. */
+/** What the bare server is asked for where it cannot do the work itself, which costs PostgreSQL more than one row. */
+const oneRow = { name: "one row at the same rates", requests: works[0].requests };
+
+/** The works of each API: a name, the requests, how their server is started, and what the bare server is asked for as the limit. */
 const apis = {
   rest: async () => {
     lay(1000);
@@ -49,19 +52,20 @@ const apis = {
     });
     const serve = () => start(undefined, refuses);
     return [
-      { name: "REST: a page of 30 of 900 rows, row level security", serve, requests: pages, hasLimit: true },
-      { name: `REST: ${works[0].name}`, serve, requests: works[0].requests, hasLimit: true },
+      { name: "REST: a page of 30 of 900 rows, row level security", serve, requests: pages, limit: { name: "the same", requests: pages } },
+      { name: `REST: ${works[0].name}`, serve, requests: works[0].requests, limit: { ...oneRow, name: "the same" } },
     ];
   },
   auth: async () => {
     authServer.prepareDatabase();
+    lay(1000);
     const settings = { ...authServer.serverSettings(), GOTRUE_DB_MAX_POOL_SIZE: String(poolSize), ...refuses };
     const serve = () => bench.startServer("auth", settings, "/health");
     const server = await serve();
     const { works: asked } = await authServer.signUp(connections);
     await bench.stopServer(server);
     return [
-      { name: "auth: the user of a token", serve, requests: asked.user.requests },
+      { name: "auth: the user of a token", serve, requests: asked.user.requests, limit: oneRow },
       // Two threads hash passwords: with as many connections as the others have they are overloaded.
       { name: "auth: a sign-in with a password", serve, requests: asked.password.requests, busy: 8 },
     ];
@@ -79,6 +83,7 @@ const apis = {
     const env = { ...process.env, DATABASE_URL: bench.uri("postgres"), JWT_SECRET: secret };
     const migrated = spawnSync(bench.binary, ["migrate", "--dir", migrations], { env, cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
     if (migrated.status !== 0) throw new Error("the database was not prepared");
+    lay(1000);
     bench.sql("create policy reads on storage.objects for select to authenticated using (owner_id = auth.uid()::text)");
     const settings = { DATABASE_URL: bench.uri("postgres"), SERVER_HOST: "127.0.0.1", SERVER_PORT: String(bench.serverPort), AUTH_JWT_SECRET: secret,
       DATABASE_MAX_CONNECTIONS: String(poolSize), FERROBASE_STORAGE_DIR: join(folder, "files"), ...refuses };
@@ -97,14 +102,14 @@ const apis = {
       status: 200, expect: '"Key"' };
     return [
       { name: "storage: a download of 10 kB, row level security", serve, requests: people.map(({ number, headers }) => ({
-        method: "GET", path: `/object/authenticated/bench/of-${number}`, headers, status: 200, expect: "xxxxxxxx" })) },
+        method: "GET", path: `/object/authenticated/bench/of-${number}`, headers, status: 200, expect: "xxxxxxxx" })), limit: oneRow },
       { name: "storage: an upload of 10 kB", serve, requests: [upload] },
     ];
   },
 };
 
 /** Measures a work before, during and after the load; its rows of the table, and what is to be said of it. */
-async function measure({ name, serve, requests, hasLimit, busy = connections }) {
+async function measure({ name, serve, requests, limit, busy = connections }) {
   const server = await serve();
   await bench.load("http", { connections: busy, seconds: 3, requests });
   const most = await bench.load("http", { connections: busy, seconds: Math.min(10, seconds), requests });
@@ -119,12 +124,12 @@ async function measure({ name, serve, requests, hasLimit, busy = connections }) 
   const after = await bench.load("open", { ...calm, seconds: 5 });
   if (after.wrong > 0) throw new Error(`${name}: after the load: ${after.first_wrong}`);
   await bench.stopServer(server);
-  const limit = hasLimit ? [await measureBare(capacity, over.admitted.requests / seconds, requests)] : [];
+  const limits = limit ? [await measureBare(capacity, over.admitted.requests / seconds, limit)] : [];
   // The first second is when overload is found out.
   const begun = over.seconds[0];
   const worst = Math.max(...over.seconds.slice(1).map(([admitted]) => admitted.p99_ms));
   const late = Math.max(...over.seconds.slice(1).map(([, refused]) => refused.p99_ms));
-  const rows = [row(name, { over, quiet: quiet.admitted.p99_ms, capacity, most: most.p99_ms, seconds }), ...limit];
+  const rows = [row(name, { over, quiet: quiet.admitted.p99_ms, capacity, most: most.p99_ms, seconds }), ...limits];
   const told = `- ${name}: with ${flood} connections, in the first second of the load ${bench.whole(begun[0].requests)} were served (p99 ${bench.one(begun[0].p99_ms)} ms) and `
     + `${bench.whole(begun[1].requests)} refused (the slowest after ${bench.one(begun[1].max_ms)} ms); in no later one was the p99 of those served above `
     + `${bench.one(worst)} ms, or that of those refused above ${bench.one(late)} ms. ${bench.percent(over.late)} of the requests left later than drawn, because `
@@ -146,7 +151,7 @@ function row(name, { over, quiet, capacity, most, seconds, hasAims = most !== un
 }
 
 /** The row of the bare server at the same rates, with as many requests at once as suit it best while it serves as many as `served` a second. */
-async function measureBare(capacity, served, requests) {
+async function measureBare(capacity, served, { name, requests }) {
   const under = async (atOnce, load) => {
     const server = await startBare(atOnce);
     const found = await bench.load("open", { seconds: Math.min(20, seconds), requests, ...load });
@@ -160,7 +165,7 @@ async function measureBare(capacity, served, requests) {
   for (const atOnce of [2, 4, poolSize]) loaded.push(await under(atOnce, { connections: floodOf(capacity * times), rate: capacity * times }));
   const asMany = loaded.filter(({ admitted }) => admitted.requests / Math.min(20, seconds) >= served);
   const best = (asMany.length > 0 ? asMany : loaded.slice(-1)).reduce((one, other) => (other.admitted.p99_ms < one.admitted.p99_ms ? other : one));
-  return row(`limit: the same from a bare server, ${best.atOnce} at once`, { over: best, quiet: quiet.admitted.p99_ms, capacity, seconds: Math.min(20, seconds) });
+  return row(`limit: ${name} from a bare server, ${best.atOnce} at once`, { over: best, quiet: quiet.admitted.p99_ms, capacity, seconds: Math.min(20, seconds) });
 }
 
 bench.requirePrograms();
@@ -198,7 +203,7 @@ What the server can do is measured with ${connections} connections that ask with
 chance. The load is ${times} times as much for ${seconds} s over 500 to 2,000 connections, each of which waits for its answer; where a generator on the same
 cores cannot send as much, the table says how much it sent. ${poolSize} database connections. Aims in brackets. Times are of requests that were sent after
 the first second, in which a flood is told from a burst; p99 of all requests, served and refused, at the end. The limit is a server that checks
-nothing, asks PostgreSQL for the same rows and refuses all that come meanwhile; of 2, 4 and ${poolSize} at once, the number whose p99 was lowest among
+nothing, asks PostgreSQL for the same rows (or for one row, which is less work) and refuses all that come meanwhile; of 2, 4 and ${poolSize} at once, the number whose p99 was lowest among
 those that served as many.
 
 | work | can do/s | quiet p99 | p99 at its most | asked/s | served/s | served p50 | served p99, to quiet | refused | refused p50 | refused p99 | with the first second | without \`Retry-After\` |

@@ -11,8 +11,9 @@ const secret = "bench-secret-of-forty-characters-0123456";
 /** Makes roles, tables and policies; the large table has `largeRows` rows. */
 export function lay(largeRows) {
   bench.sql(`
-create role anon nologin; ${roles.map((role) => `create role ${role} nologin;`).join(" ")}
-create role authenticator login noinherit; grant anon, ${roles.join(", ")} to authenticator;
+${["anon nologin", "authenticator login noinherit"].map((role) => `do $$ begin create role ${role}; exception when duplicate_object then null; end $$;`).join(" ")}
+${roles.map((role) => `create role ${role} nologin;`).join(" ")}
+grant anon, ${roles.join(", ")} to authenticator;
 -- pgbench prepares a query before its pipeline has set the role, so its login must be able to name the schema.
 create role twin login noinherit; grant ${roles.join(", ")} to twin;
 create schema bench; grant usage on schema bench to anon, twin, ${roles.join(", ")};
