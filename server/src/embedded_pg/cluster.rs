@@ -175,9 +175,12 @@ fn named_in(listing: &str, dir: &Path) -> Vec<Pid> {
         .collect()
 }
 
+/// The answer to connections while PostgreSQL starts, recovers or ends.
+const NOT_YET: &str = "FATAL:  the database system is ";
+
 /// The most informative line of PostgreSQL's output: the last error, else the last line.
 pub fn telling_line(text: &str) -> String {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains(NOT_YET));
     let line = lines()
         .rfind(|line| ["FATAL:", "PANIC:", "error:", "could not"].iter().any(|mark| line.contains(mark)))
         .or_else(|| lines().next_back())
@@ -367,5 +370,13 @@ mod tests {
         assert_eq!(telling_line(log), "data directory \"/x\" has invalid permissions");
         assert_eq!(telling_line("initdb: error: directory exists\ninitdb: hint: x"), "directory exists");
         assert_eq!(telling_line("\n"), "it said nothing");
+        // What our own attempts to connect were told, after the reason and before it.
+        let told = "2026-01-01 00:00:00 UTC [8] FATAL:  the database system is not accepting connections\n\
+                    2026-01-01 00:00:00 UTC [8] DETAIL:  Hot standby mode is disabled.\n";
+        let reason =
+            "2026-01-01 00:00:00 UTC [7] FATAL:  recovery ended before configured recovery target was reached\n";
+        for log in [format!("{told}{reason}{told}"), format!("{reason}{told}")] {
+            assert_eq!(telling_line(&log), "recovery ended before configured recovery target was reached");
+        }
     }
 }

@@ -69,6 +69,41 @@ async fn wrong_passwords_delay_strangers_but_not_the_owners_known_client() {
     assert!(waited < Duration::from_secs(6), "she waited for {waited:?}");
 }
 
+/// A changed password held it, so that a few guesses would have stopped all others.
+#[actix_web::test]
+async fn a_delayed_guess_holds_no_connection() {
+    let app = TestApp::with_settings(&[
+        ("GOTRUE_SECURITY_UPDATE_PASSWORD_REQUIRE_CURRENT_PASSWORD", "true"),
+        ("GOTRUE_DB_MAX_POOL_SIZE", "1"),
+        ("FERROBASE_GUESS_FREE_TRIES", "0"),
+        ("FERROBASE_GUESS_MAX_DELAY", "60s"),
+    ])
+    .await;
+    let ada = app.user("ada@test.example").await.actor;
+    let grace = app.user("grace@test.example").await.actor;
+    let guess = async || {
+        let body = json!({ "password": "another-Password-1", "current_password": "wrong-Password-1" });
+        let reply = ada.put("/auth/v1/user", body).await;
+        assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "current_password_invalid"));
+    };
+    for _ in 0..4 {
+        guess().await;
+    }
+    let delayed = guess();
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        grace.get("/auth/v1/user").await.status
+    };
+    futures_util::pin_mut!(delayed, other);
+    match futures_util::future::select(other, delayed).await {
+        futures_util::future::Either::Left((status, delayed)) => {
+            assert_eq!(status, 200);
+            delayed.await;
+        }
+        futures_util::future::Either::Right(_) => panic!("the other request waits for the guess"),
+    }
+}
+
 #[actix_web::test]
 async fn unknown_addresses_are_slowed_down_as_well() {
     let app = TestApp::with_settings(&SETTINGS).await;
