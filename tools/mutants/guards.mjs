@@ -204,8 +204,8 @@ export const guards = [
     name: "sandbox",
     guard: "storage: uploads are sandboxed",
     file: "storage/download.rs",
-    find: `(!is_inert || !is_sent).then_some("default-src 'none'; sandbox")`,
-    off: `(!is_inert || !is_sent).then_some(if MUTANT { "default-src *" } else { "default-src 'none'; sandbox" })`,
+    find: `(!is_inert || !is_one).then_some("default-src 'none'; sandbox")`,
+    off: `(!is_inert || !is_one).then_some(if MUTANT { "default-src *" } else { "default-src 'none'; sandbox" })`,
     test: "api::storage_attacks::uploads_never_run_on_the_apps_origin",
   },
   {
