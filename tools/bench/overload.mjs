@@ -6,13 +6,11 @@
 // --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: as rest.mjs. Each API runs in a process
 // of its own (`--api`), with a PostgreSQL of its own.
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
-import { createHmac } from "node:crypto";
-import { join } from "node:path";
+import { chmodSync } from "node:fs";
 import { parseArgs } from "node:util";
-import * as authServer from "./auth-server.mjs";
+import { apis } from "./apis.mjs";
 import * as bench from "./cluster.mjs";
-import { bearer, items, lay, poolSize, start, users, works } from "./rest-ground.mjs";
+import { poolSize } from "./rest-ground.mjs";
 
 const { values } = parseArgs({ options: {
   seconds: { type: "string", default: "60" }, times: { type: "string", default: "10" },
@@ -36,77 +34,6 @@ async function startBare(atOnce) {
   await bench.untilAnswered(child, "/", "/dev/null");
   return { child };
 }
-
-/** What the bare server is asked for where it cannot do the work itself, which costs PostgreSQL more than one row. */
-const oneRow = { name: "one row at the same rates", requests: works[0].requests };
-
-/** The works of each API: a name, the requests, how their server is started, and what the bare server is asked for as the limit. */
-const apis = {
-  rest: async () => {
-    lay(1000);
-    // A page of a list under row level security: 900 rows are looked at, 30 are the user's.
-    const pages = Array.from({ length: 300 }, (_, turn) => {
-      const user = users[turn % users.length];
-      const from = (turn * 7 * 30) % (items - 900);
-      return { method: "GET", path: `/item?select=id,label&id=gte.${from}&id=lt.${from + 900}`, headers: bearer(user), status: 200, expect: '[{"id":' };
-    });
-    const serve = () => start(undefined, refuses);
-    return [
-      { name: "REST: a page of 30 of 900 rows, row level security", serve, requests: pages, limit: { name: "the same", requests: pages } },
-      { name: `REST: ${works[0].name}`, serve, requests: works[0].requests, limit: { ...oneRow, name: "the same" } },
-    ];
-  },
-  auth: async () => {
-    authServer.prepareDatabase();
-    lay(1000);
-    const settings = { ...authServer.serverSettings(), GOTRUE_DB_MAX_POOL_SIZE: String(poolSize), ...refuses };
-    const serve = () => bench.startServer("auth", settings, "/health");
-    const server = await serve();
-    const { works: asked } = await authServer.signUp(connections);
-    await bench.stopServer(server);
-    return [
-      { name: "auth: the user of a token", serve, requests: asked.user.requests, limit: oneRow },
-      // Two threads hash passwords: with as many connections as the others have they are overloaded.
-      { name: "auth: a sign-in with a password", serve, requests: asked.password.requests, busy: 8 },
-    ];
-  },
-  storage: async (folder) => {
-    const secret = "bench-secret-of-forty-characters-0123456";
-    const token = (claims) => {
-      const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
-      const text = `${part({ alg: "HS256", typ: "JWT" })}.${part({ ...claims, exp: 4_000_000_000 })}`;
-      return { Authorization: `Bearer ${text}.${createHmac("sha256", secret).update(text).digest("base64url")}` };
-    };
-    const migrations = join(folder, "migrations");
-    mkdirSync(migrations);
-    writeFileSync(join(migrations, "20260101000000_none.sql"), "select 1;");
-    const env = { ...process.env, DATABASE_URL: bench.uri("postgres"), JWT_SECRET: secret };
-    const migrated = spawnSync(bench.binary, ["migrate", "--dir", migrations], { env, cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
-    if (migrated.status !== 0) throw new Error("the database was not prepared");
-    lay(1000);
-    bench.sql("create policy reads on storage.objects for select to authenticated using (owner_id = auth.uid()::text)");
-    const settings = { DATABASE_URL: bench.uri("postgres"), SERVER_HOST: "127.0.0.1", SERVER_PORT: String(bench.serverPort), AUTH_JWT_SECRET: secret,
-      DATABASE_MAX_CONNECTIONS: String(poolSize), FERROBASE_STORAGE_DIR: join(folder, "files"), ...refuses };
-    const serve = () => bench.startServer("storage", settings, "/status");
-    const server = await serve();
-    const service = token({ role: "service_role" });
-    const sub = (number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
-    await bench.call("/bucket", { method: "POST", headers: { ...service, "Content-Type": "application/json" }, body: '{"name":"bench"}' });
-    const people = Array.from({ length: 30 }, (_, number) => ({ number, headers: token({ role: "authenticated", sub: sub(number) }) }));
-    for (const { number } of people) {
-      await bench.call(`/object/bench/of-${number}`, { method: "POST", headers: { ...service, "Content-Type": "text/plain" }, body: "x".repeat(10_000) });
-    }
-    bench.sql("update storage.objects set owner_id = '00000000-0000-4000-8000-' || lpad(substr(name, 4), 12, '0')");
-    await bench.stopServer(server);
-    const upload = { method: "POST", path: "/object/bench/up/{{count}}", headers: { ...service, "Content-Type": "text/plain", "x-upsert": "true" }, body: "x".repeat(10_000),
-      status: 200, expect: '"Key"' };
-    return [
-      { name: "storage: a download of 10 kB, row level security", serve, requests: people.map(({ number, headers }) => ({
-        method: "GET", path: `/object/authenticated/bench/of-${number}`, headers, status: 200, expect: "xxxxxxxx" })), limit: oneRow },
-      { name: "storage: an upload of 10 kB", serve, requests: [upload] },
-    ];
-  },
-};
 
 /** Measures a work before, during and after the load; its rows of the table, and what is to be said of it. */
 async function measure({ name, serve, requests, limit, busy = connections }) {
@@ -174,7 +101,7 @@ if (values.api) {
   const head = bench.circumstances({ isShared: values.shared });
   chmodSync(cluster.folder, 0o755);
   const measured = [];
-  for (const work of await apis[values.api](cluster.folder)) measured.push(await measure(work));
+  for (const work of await apis[values.api](cluster.folder, connections, refuses)) measured.push(await measure(work));
   console.log(JSON.stringify({ head, measured }));
   process.exit(0);
 }

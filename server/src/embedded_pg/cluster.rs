@@ -178,11 +178,12 @@ fn named_in(listing: &str, dir: &Path) -> Vec<Pid> {
 /// The answer to connections while PostgreSQL starts, recovers or ends.
 const NOT_YET: &str = "FATAL:  the database system is ";
 
-/// The most informative line of PostgreSQL's output: the last error, else the last line.
+/// The most informative line of PostgreSQL's output: what ended it, else the last error, else the last line.
 pub fn telling_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains(NOT_YET));
-    let line = lines()
-        .rfind(|line| ["FATAL:", "PANIC:", "error:", "could not"].iter().any(|mark| line.contains(mark)))
+    let last = |marks: [&str; 2]| lines().rfind(|line| marks.iter().any(|mark| line.contains(mark)));
+    let line = last(["FATAL:", "PANIC:"])
+        .or_else(|| last(["error:", "could not"]))
         .or_else(|| lines().next_back())
         .unwrap_or("it said nothing");
     // Drops the time and process at the beginning of a log line.
@@ -375,7 +376,9 @@ mod tests {
                     2026-01-01 00:00:00 UTC [8] DETAIL:  Hot standby mode is disabled.\n";
         let reason =
             "2026-01-01 00:00:00 UTC [7] FATAL:  recovery ended before configured recovery target was reached\n";
-        for log in [format!("{told}{reason}{told}"), format!("{reason}{told}")] {
+        // What the other processes could not do any more after it.
+        let then = "2026-01-01 00:00:00 UTC [9] LOG:  could not send to the statistics collector\n";
+        for log in [format!("{told}{reason}{told}"), format!("{reason}{told}"), format!("{reason}{then}")] {
             assert_eq!(telling_line(&log), "recovery ended before configured recovery target was reached");
         }
     }
