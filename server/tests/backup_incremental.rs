@@ -1,17 +1,24 @@
 //! Incremental backups: each holds what has changed since the one before, and a chain of them restores as one, also from a bucket and to
 //! moments after it. Scheduled backups of an external database.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use reqwest::{Client, Method};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::commands::{DEADLINE, House, killed_once, names, request, root, store_of_backups, to_store};
 
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres/client/bin")
+}
+
 fn has_programs() -> bool {
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres/client/bin/pg_combinebackup");
+    let installed = programs().join("pg_combinebackup");
     if !installed.exists() {
         eprintln!("not tried: there is no pg_combinebackup (just pg-tools)");
     }
@@ -56,6 +63,42 @@ async fn holds(house: &mut House, http: &Client) -> (Vec<i32>, Vec<String>) {
     (rows.iter().map(|row| row.get(0)).collect(), objects)
 }
 
+/// Tells an incremental backup to stop while its `pg_basebackup` hangs. Yields whether it ended that, too.
+async fn is_stopped_while_it_hangs(house: &House, root: &Path) -> bool {
+    let (folder, begun) = (root.join("hanging"), root.join("hangs"));
+    std::fs::create_dir(&folder).expect("a folder");
+    let other = "pg_combinebackup";
+    std::os::unix::fs::symlink(programs().join(other), folder.join(other)).expect("linked");
+    let program = folder.join("pg_basebackup");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec '{}' --version\necho $$ > '{}'\nexec sleep 3600\n",
+        programs().join("pg_basebackup").display(),
+        begun.display()
+    );
+    std::fs::write(&program, script).expect("written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    let mut command = house.command(&["backup", "--incremental"]);
+    let mut child = command
+        .env("FERROBASE_PG_TOOLS", &folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let hanging = || std::fs::read_to_string(&begun).ok()?.trim().parse().ok().and_then(Pid::from_raw);
+    until("it hangs", &|| hanging().is_some()).await;
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("told to stop");
+    let deadline = Instant::now() + DEADLINE;
+    while child.try_wait().expect("asked").is_none() {
+        if Instant::now() > deadline {
+            child.kill().expect("killed");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let hanging = hanging().expect("a number");
+    // If it is left, it ends with the test.
+    kill_process(hanging, Signal::KILL).is_err()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     if !has_programs() {
@@ -88,8 +131,9 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
         .await
         .expect("a row");
     put(&house, &http, "second").await;
-    // Killed, it leaves nothing, and the next one continues from the full one all the same.
+    // Stopped or killed, it leaves nothing, and the next one continues from the full one all the same.
     let partial = || names(&backups).iter().any(|name| name.ends_with(".partial"));
+    assert!(is_stopped_while_it_hangs(&house, root.path()).await && !partial());
     assert!(killed_once(house.command(&["backup", "--incremental"]), partial).await);
     let (done, text) = house.run(&["backup", "--incremental"]);
     assert!(done && text.contains("the changes of the database and"), "{text}");

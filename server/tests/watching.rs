@@ -212,6 +212,20 @@ fn a_stopping_server_drains_load_balancers_first() {
     assert!(asked.elapsed() >= Duration::from_secs(3), "it went at once");
 }
 
+#[test]
+fn a_second_signal_stops_it_without_waiting() {
+    let mut house = House::new("urged");
+    house.serve_set(&[("FERROBASE_DRAIN", "1h")]);
+    let [api, _, _, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    house.signal(Signal::TERM);
+    until("load balancers are notified", || house.get(admin, "/ready").0 == 503);
+    let (head, _) = house.ask(api, "/auth/v1/.well-known/jwks.json");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    house.signal(Signal::TERM);
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+}
+
 /// A load balancer without active health checks sends on until it is refused. Connections that the server had not begun to read were
 /// reset when it closed the port.
 #[test]

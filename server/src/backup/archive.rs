@@ -159,6 +159,10 @@ impl Writer {
         self.pace = Some(Pace::new());
     }
 
+    pub fn stop_flag(&self) -> &StopFlag {
+        &self.stop_flag
+    }
+
     pub fn manifest(&mut self) -> &mut Manifest {
         &mut self.manifest
     }

@@ -125,9 +125,10 @@ async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) ->
     pg_dump.args(["--format=custom", "--compress=0", "--no-password"]);
     let mut writer = blocking(move || {
         writer.bytes(ROLES, roles.as_bytes())?;
-        let mut running = Running::start("pg_dump", &mut pg_dump, Stdio::null(), Stdio::piped())?;
+        let pipes = (Stdio::null(), Stdio::piped());
+        let mut running = Running::start("pg_dump", &mut pg_dump, pipes, writer.stop_flag())?;
         let mut number = 0;
-        if let Some(mut out) = running.child.stdout.take() {
+        if let Some(mut out) = running.output.take() {
             loop {
                 let mut chunk = Vec::new();
                 (&mut out)
@@ -231,8 +232,8 @@ pub async fn feed(
 ) -> Result<(), BackupError> {
     let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), stop_flag.clone());
     blocking(move || {
-        let mut running = Running::start("pg_restore", &mut pg_restore, Stdio::piped(), Stdio::null())?;
-        let mut into = running.child.stdin.take();
+        let mut running = Running::start("pg_restore", &mut pg_restore, (Stdio::piped(), Stdio::null()), &asked)?;
+        let mut into = running.input.take();
         let fed = archive::read(&path, &keys, &asked, |name, item| match (item, &mut into) {
             (Item::File(content), Some(into)) if name.starts_with(FOLDER) => {
                 std::io::copy(content, into).map(drop).map_err(BackupError::io("cannot write to", "pg_restore"))

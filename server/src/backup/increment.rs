@@ -159,8 +159,9 @@ async fn write(
     pg_basebackup.args(["--manifest-checksums=SHA256", "--no-sync", "--label=ferrobase"]);
     pg_basebackup.arg(format!("--incremental={}", parent.list.display()));
     let (mut writer, list) = blocking(move || {
-        let mut running = Running::start("pg_basebackup", &mut pg_basebackup, Stdio::null(), Stdio::piped())?;
-        let copied = match running.child.stdout.take() {
+        let pipes = (Stdio::null(), Stdio::piped());
+        let mut running = Running::start("pg_basebackup", &mut pg_basebackup, pipes, writer.stop_flag())?;
+        let copied = match running.output.take() {
             Some(out) => take_all(out, &mut writer),
             None => Ok(Vec::new()),
         };

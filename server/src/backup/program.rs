@@ -1,21 +1,38 @@
 //! PostgreSQL's programs, whose input or output passes through a pipe.
 
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::error::BackupError;
+use super::stop_flag::StopFlag;
 
-/// A running PostgreSQL program; killed when dropped.
+/// How often it is asked whether a program has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A running PostgreSQL program; killed when dropped, or when the stop flag is set: whoever reads from it or writes to it would wait
+/// for as long as the program does.
 pub struct Running {
     name: &'static str,
-    pub child: Child,
+    child: Arc<Mutex<Child>>,
+    /// Its pipes, where it has some.
+    pub input: Option<ChildStdin>,
+    pub output: Option<ChildStdout>,
     /// The last error line of its output.
     said: Option<JoinHandle<String>>,
 }
 
 impl Running {
-    pub fn start(name: &'static str, command: &mut Command, input: Stdio, output: Stdio) -> Result<Self, BackupError> {
+    pub fn start(
+        name: &'static str,
+        command: &mut Command,
+        (input, output): (Stdio, Stdio),
+        stop_flag: &StopFlag,
+    ) -> Result<Self, BackupError> {
         let mut child = command
             .stdin(input)
             .stdout(output)
@@ -33,27 +50,75 @@ impl Running {
                     .to_owned()
             })
         });
-        Ok(Self { name, child, said })
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let child = Arc::new(Mutex::new(child));
+        stop_flag.kills(&child);
+        Ok(Self { name, child, input, output, said })
     }
 
-    pub fn kill(&mut self) {
+    pub fn kill(&self) {
         // An error means that it has ended already.
-        let _ = self.child.kill();
+        let _ = self.child.lock().kill();
     }
 
+    /// Waits until it ends.
     pub fn end(mut self) -> Result<(), BackupError> {
-        let status = self.child.wait().map_err(BackupError::io("cannot wait for", self.name))?;
+        // A program that waits for its input would never end.
+        drop((self.input.take(), self.output.take()));
+        let status = self.wait()?;
         if status.success() {
             return Ok(());
         }
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         Err(BackupError::Program { name: self.name, said })
     }
+
+    /// Does not wait with the lock, which the one who kills it needs.
+    fn wait(&self) -> Result<ExitStatus, BackupError> {
+        loop {
+            let ended = self.child.lock().try_wait().map_err(BackupError::io("cannot wait for", self.name))?;
+            match ended {
+                Some(status) => return Ok(status),
+                None => std::thread::sleep(LOOK),
+            }
+        }
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
-        let _ = self.child.wait();
+        let _ = self.child.lock().wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper(stop_flag: &StopFlag) -> Running {
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        Running::start("sleep", &mut command, (Stdio::null(), Stdio::piped()), stop_flag).expect("it runs")
+    }
+
+    /// A server that was told to stop waited for its whole incremental archive.
+    #[test]
+    fn a_program_is_killed_once_its_work_is_given_up() {
+        let stop_flag = StopFlag::default();
+        let given_up = stop_flag.on_drop();
+        let mut running = sleeper(&stop_flag);
+        let mut output = running.output.take().expect("a pipe");
+        let reader = std::thread::spawn(move || output.read_to_end(&mut Vec::new()));
+        drop(given_up);
+        assert_eq!(reader.join().expect("no panic").expect("the end of its output"), 0);
+        assert!(matches!(running.end(), Err(BackupError::Program { name: "sleep", .. })));
+    }
+
+    #[test]
+    fn a_program_that_is_started_too_late_is_killed_as_well() {
+        let stop_flag = StopFlag::default();
+        drop(stop_flag.on_drop());
+        assert!(sleeper(&stop_flag).end().is_err());
     }
 }

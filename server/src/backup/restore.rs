@@ -124,7 +124,7 @@ pub async fn restore(
             }
         }
         if let Some(program) = combine {
-            staged.combine(&program, paths.len())?;
+            staged.combine(&program, paths.len(), &asked)?;
             asked.check().map_err(BackupError::io("cannot write below", &staged.below_root))?;
         }
         Ok((staged, restored_keys))
@@ -307,12 +307,12 @@ impl Staged {
     }
 
     /// Combines a full cluster and its increments, `count` in all, into one.
-    fn combine(&self, program: &Path, count: usize) -> Result<(), BackupError> {
+    fn combine(&self, program: &Path, count: usize, stop_flag: &StopFlag) -> Result<(), BackupError> {
         let db = self.below_root.join(cluster::FOLDER);
         let mut command = std::process::Command::new(program);
         command.args((0..count).map(|number| self.part(number))).arg("--no-sync").arg("--no-manifest");
         command.arg("--output").arg(&db).env("LC_ALL", "C");
-        Running::start("pg_combinebackup", &mut command, Stdio::null(), Stdio::null())?.end()?;
+        Running::start("pg_combinebackup", &mut command, (Stdio::null(), Stdio::null()), stop_flag)?.end()?;
         for number in 0..count {
             let part = self.part(number);
             std::fs::remove_dir_all(&part).map_err(BackupError::io("cannot remove", part))?;
