@@ -14,7 +14,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY server/ server/
 COPY sql/ sql/
 COPY --from=web /src/frontend/dist frontend/dist
-RUN cargo build --release --locked --bin ferrobase
+RUN cargo build --release --locked --bin ferrobase --features avif
 
 FROM debian:bookworm-slim
 RUN apt-get update \

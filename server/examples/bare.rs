@@ -1,6 +1,6 @@
-//! The limit of `just bench overload`: a server that does nothing but read requests, ask PostgreSQL for the page or the row that the
-//! benchmark asks for, and refuse what comes while `AT_ONCE` of them are being asked for, as late as ours does. It checks no token, has no
-//! limits and knows no more of HTTP than the load generator needs.
+//! The limit of `just bench overload`: a server that does nothing but read requests, ask PostgreSQL for the page, the row, the user or the
+//! object that the benchmark asks for, and refuse what comes while `AT_ONCE` of them are being asked for, as late as ours does. It checks no
+//! token, has no limits, sends a file's content from memory, and knows no more of HTTP than the load generator needs.
 //!
 //! ```text
 //! bare ADDRESS DATABASE_URL AT_ONCE
@@ -24,6 +24,13 @@ use tokio_postgres::{Client, NoTls, Statement};
 const PAGE: &str = "select coalesce(json_agg(row_to_json(page)), '[]')::text \
                     from (select id, label from bench.item where id >= $1 and id < $2) page";
 const ROW: &str = "select coalesce(json_agg(row_to_json(item)), '[]')::text from bench.item where id >= $1 and id < $2";
+const USER: &str = "select row_to_json(users)::text from auth.users where id = $1::text::uuid";
+const OBJECT: &str = "select version from storage.objects where bucket_id = 'bench' and name = $1";
+/// The content of an object.
+const CONTENT: &str = match std::str::from_utf8(&[b'x'; 10_000]) {
+    Ok(content) => content,
+    Err(_) => "",
+};
 const SETTINGS: &str = "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)";
 /// As `db::overload` holds refusals back.
 const HELD_BACK: Duration = Duration::from_millis(30);
@@ -68,12 +75,11 @@ impl Asker {
         Ok(Self { client, settings, known: Vec::new() })
     }
 
-    /// The rows from `from` to before `to`, in one round trip.
+    /// The result of a query, in one round trip.
     async fn ask(
         &mut self,
         text: &'static str,
-        from: i32,
-        to: i32,
+        parameters: &[&(dyn ToSql + Sync)],
         role: &str,
         claims: &str,
     ) -> anyhow::Result<String> {
@@ -82,11 +88,11 @@ impl Asker {
             self.known.push((text, role.to_owned(), self.client.prepare(text).await?));
         }
         let (_, _, rows) = self.known.iter().find(is_it).context("prepared")?;
-        let (user, range): ([&(dyn ToSql + Sync); 2], [&(dyn ToSql + Sync); 2]) = ([&role, &claims], [&from, &to]);
+        let user: [&(dyn ToSql + Sync); 2] = [&role, &claims];
         let (begun, set, found, ended) = tokio::join!(
             self.client.batch_execute("begin read only"),
             self.client.query_one(&self.settings, &user),
-            self.client.query_one(rows, &range),
+            self.client.query_one(rows, parameters),
             self.client.batch_execute("commit"),
         );
         begun?;
@@ -109,8 +115,12 @@ async fn serve(listener: TcpListener, url: &str, at_once: usize, busy: Arc<Atomi
         stream.set_nodelay(true)?;
         let (idle, busy) = (idle.clone(), busy.clone());
         tokio::task::spawn_local(async move {
-            // An error is a client that has gone.
-            let _ = answer(stream, &idle, &busy, at_once).await;
+            // Other errors are clients that have gone.
+            if let Err(error) = answer(stream, &idle, &busy, at_once).await
+                && !error.is::<std::io::Error>()
+            {
+                eprintln!("{error:#}");
+            }
         });
     }
 }
@@ -151,17 +161,30 @@ async fn answer(
     }
 }
 
-/// The page or the row that a request asks for, as the user of its token.
+/// What a request asks for, as the user of its token.
 async fn read(head: &[u8], asker: &mut Asker) -> anyhow::Result<String> {
     let head = std::str::from_utf8(head)?;
-    let (text, from, rows) = match head.split_once("id=gte.") {
-        Some((_, from)) => (PAGE, from, 900),
-        None => (ROW, head.split_once("id=eq.").context("neither a page nor a row")?.1, 1),
-    };
-    let from: i32 = from.split(|c: char| !c.is_ascii_digit()).next().context("no number")?.parse()?;
+    let path = head.split(' ').nth(1).context("no path")?;
     let token = head.split_once("Bearer ").context("no token")?.1;
     let claims = token.split('.').nth(1).context("no claims")?;
     let claims = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(claims)?)?;
-    let role = claims.split_once("\"role\":\"").and_then(|(_, rest)| rest.split('"').next()).context("no role")?;
-    asker.ask(text, from, from + rows, role, &claims).await
+    let claim = |name: &str| {
+        let (_, rest) = claims.split_once(&format!("\"{name}\":\""))?;
+        rest.split('"').next()
+    };
+    let role = claim("role").context("no role")?;
+    if path == "/user" {
+        // Our server asks as its own login, too.
+        return asker.ask(USER, &[&claim("sub").context("no user")?], "twin", &claims).await;
+    }
+    if let Some((_, name)) = path.split_once("/bench/") {
+        asker.ask(OBJECT, &[&name], role, &claims).await?;
+        return Ok(CONTENT.to_owned());
+    }
+    let (text, from, rows) = match path.split_once("id=gte.") {
+        Some((_, from)) => (PAGE, from, 900),
+        None => (ROW, path.split_once("id=eq.").context("neither a page nor a row")?.1, 1),
+    };
+    let from: i32 = from.split(|c: char| !c.is_ascii_digit()).next().context("no number")?.parse()?;
+    asker.ask(text, &[&from, &(from + rows)], role, &claims).await
 }
