@@ -294,6 +294,25 @@ async fn a_cluster_below_a_private_home_moves_only_if_its_user_cannot_enter() {
     }
 }
 
+/// A new cluster was created elsewhere, and served or backed up in place of the one that could not be entered.
+#[tokio::test]
+async fn a_cluster_that_its_user_cannot_enter_any_more_is_not_replaced_by_a_new_one() {
+    let home = Root::new("closed");
+    let data_root = home.0.join("data");
+    let options = EmbeddedOptions { data_root: data_root.clone(), port: free_port(), ..EmbeddedOptions::default() };
+    let running = EmbeddedPostgres::start(&options).await.expect("start");
+    assert_eq!(running.relocated, None);
+    running.stop().await;
+    if std::fs::metadata(&home.0).expect("home").uid() != 0 {
+        return;
+    }
+    set_mode(&home.0, 0o700);
+    let refused = EmbeddedPostgres::start(&options).await.err().expect("refused");
+    assert!(matches!(&refused, EmbeddedError::UnreachableCluster { dir, .. } if *dir == data_root), "{refused}");
+    set_mode(&home.0, 0o711);
+    EmbeddedPostgres::start(&options).await.expect("the same one").stop().await;
+}
+
 /// Connects as our server does. Returns whether the connection is encrypted.
 async fn is_encrypted(url: &str) -> Result<bool, String> {
     let client = db::connect_client(&url.parse().expect("a url")).await.map_err(|error| error.to_string())?;

@@ -15,9 +15,11 @@ mod traffic;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpResponse, HttpServer, web};
+use tokio::sync::Mutex;
 
 use crate::audit;
 use crate::backup::{self, LogState, State};
@@ -33,6 +35,9 @@ use crate::rest::{self, Rest};
 use crate::storage;
 pub use census::Census;
 pub use traffic::{Traffic, count};
+
+/// How long `/metrics` waits for disks.
+const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The state of the routes.
 #[derive(Clone)]
@@ -115,7 +120,8 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     let mut metrics = Metrics::default();
     let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
     metrics.gauge("ferrobase_build_info", "Which version runs", [(version, 1)]);
-    process::write(&mut metrics, &admin.folders);
+    process::write(&mut metrics);
+    metrics.append(&of_disks(admin.folders.clone(), admin.data_dir.clone()).await);
     metrics.append(&admin.traffic.as_text());
     let is_up = admin.database.answers().await.is_ok();
     metrics.single("ferrobase_database_up", "Whether the database answers", u8::from(is_up));
@@ -139,9 +145,7 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     if let Some(realtime) = &admin.realtime {
         metrics.append(&realtime.metrics());
     }
-    if let Some(data_dir) = admin.data_dir.clone() {
-        // Blocking, because it reads a file.
-        metrics.append(&web::block(move || backup_metrics(&data_dir)).await.unwrap_or_default());
+    if admin.data_dir.is_some() {
         let failed = "Scheduled backups that failed";
         metrics.single("ferrobase_backup_failures_total", failed, backup::FAILED.get());
     }
@@ -164,6 +168,26 @@ fn write_pools(metrics: &mut Metrics, pools: &[(&str, PoolFigures)]) {
     metrics.counter("ferrobase_db_pool_timeouts_total", timeouts, each(|pool| pool.timeouts));
     let refused = "Requests that were refused because too many waited";
     metrics.counter("ferrobase_db_pool_refused_total", refused, each(|pool| pool.refused));
+}
+
+/// What has to be read from disks. A disk that does not answer leaves its metrics out, and does not keep the other ones waiting.
+async fn of_disks(folders: Vec<(&'static str, PathBuf)>, data_dir: Option<PathBuf>) -> String {
+    // One at a time, so that a disk that does not answer keeps one thread.
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let read = async {
+        let turn = TURN.lock().await;
+        let read = web::block(move || {
+            let mut metrics = Metrics::default();
+            process::write_disks(&mut metrics, &folders);
+            if let Some(data_dir) = data_dir {
+                metrics.append(&backup_metrics(&data_dir));
+            }
+            drop(turn);
+            metrics.into_text()
+        });
+        read.await.unwrap_or_default()
+    };
+    tokio::time::timeout(DISK_TIMEOUT, read).await.unwrap_or_default()
 }
 
 fn backup_metrics(data_dir: &Path) -> String {

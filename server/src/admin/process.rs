@@ -21,8 +21,8 @@ pub fn started() {
     LazyLock::force(&STARTED);
 }
 
-/// Writes what the system tells of this process and of the disks of `folders`. What it does not tell is left out.
-pub fn write(metrics: &mut Metrics, folders: &[(&'static str, PathBuf)]) {
+/// Writes what the system tells of this process. What it does not tell is left out.
+pub fn write(metrics: &mut Metrics) {
     let resident = std::fs::read_to_string("/proc/self/status").ok().and_then(|status| resident_bytes(&status));
     if let Some(bytes) = resident {
         metrics.single("process_resident_memory_bytes", "Memory in use", bytes);
@@ -37,6 +37,10 @@ pub fn write(metrics: &mut Metrics, folders: &[(&'static str, PathBuf)]) {
         metrics.single("process_max_fds", "Maximum number of open file descriptors", limit);
     }
     metrics.single("process_start_time_seconds", "When the process started, since 1970", *STARTED);
+}
+
+/// Writes what there is of the disks of `folders`, and waits for each.
+pub fn write_disks(metrics: &mut Metrics, folders: &[(&'static str, PathBuf)]) {
     let disks: Vec<(String, u64, u64)> = folders
         .iter()
         .filter_map(|(name, folder)| {
@@ -79,7 +83,7 @@ mod tests {
     #[test]
     fn free_disk_space_of_a_folder_is_read() {
         let mut metrics = Metrics::default();
-        write(&mut metrics, &[("data", std::env::temp_dir()), ("gone", "/nowhere/at/all".into())]);
+        write_disks(&mut metrics, &[("data", std::env::temp_dir()), ("gone", "/nowhere/at/all".into())]);
         let text = metrics.into_text();
         assert!(text.contains("ferrobase_disk_free_bytes{folder=\"data\"} "), "{text}");
         assert!(!text.contains("gone"), "{text}");

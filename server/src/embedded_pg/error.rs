@@ -21,6 +21,12 @@ pub enum EmbeddedError {
     )]
     UnreachableBinaries { user: String, dir: PathBuf },
     #[error(
+        "PostgreSQL has to run as the user '{user}', who cannot enter {}, which holds a database: give that user access to the folder \
+         and to those above it, or run this as the server is run",
+        .dir.display()
+    )]
+    UnreachableCluster { user: String, dir: PathBuf },
+    #[error(
         "another ferrobase{} is running the database in {}: stop it first, or choose another FERROBASE_DATA_DIR",
         .pid.as_deref().map(|p| format!(" (process {p})")).unwrap_or_default(), .dir.display()
     )]

@@ -16,6 +16,7 @@ mod cluster;
 mod error;
 mod extensions;
 mod holder;
+mod log;
 mod process;
 mod roles;
 mod seed;
@@ -262,6 +263,10 @@ impl Place {
         // A cluster that was moved once is found at its new place.
         if !root.join("db").exists() && binaries.major_version(Some(&account), data_root).await.is_ok() {
             return Ok(Self { root: data_root.to_owned(), binaries, major, account: Some(account) });
+        }
+        // A new one there would be served in place of the one that it cannot enter.
+        if !root.join("db").exists() && data_root.join("db").join("PG_VERSION").exists() {
+            return Err(EmbeddedError::UnreachableCluster { user: account.name, dir: data_root.to_owned() });
         }
         std::fs::create_dir_all(&root).map_err(EmbeddedError::io("cannot create", &root))?;
         let account = Account::to_drop_to(&root.join("db"))?.unwrap_or(account);

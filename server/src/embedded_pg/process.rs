@@ -1,7 +1,5 @@
 //! Runs the postmaster as a child process: starts, watches and stops it.
 
-use std::fs::File;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,12 +12,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::account::{Account, command};
-use super::{EmbeddedError, cluster, holder_of, roles};
-use crate::owner;
+use super::{EmbeddedError, cluster, holder_of, log, roles};
 
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// A log larger than this is renamed to `postgres.log.1` at the next start.
-const LOG_MAX_BYTES: u64 = 16 << 20;
 
 /// PostgreSQL's message about `ssl=on` if it was built without OpenSSL.
 const WITHOUT_TLS: &str = "SSL is not supported by this build";
@@ -71,7 +66,7 @@ pub struct Supervised {
 
 impl Supervised {
     pub async fn start(mut launch: Launch) -> Result<Self, EmbeddedError> {
-        rotate(&launch.log);
+        log::rotate(&launch.log);
         let pid = Arc::new(AtomicI32::new(0));
         let child = match launch.run(&pid).await {
             // `PG_BIN_DIR` may name binaries without TLS.
@@ -140,6 +135,7 @@ async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<
                 pid.store(0, Ordering::Release);
                 return;
             }
+            () = keep_log_small(&launch.log) => {}
             status = child.wait() => {
                 pid.store(0, Ordering::Release);
                 let status = status.map_or_else(|e| e.to_string(), |s| s.to_string());
@@ -161,6 +157,18 @@ async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<
         };
         pause = Duration::from_secs(1);
         tracing::info!("the embedded PostgreSQL is back");
+    }
+}
+
+/// Never ends.
+async fn keep_log_small(path: &Path) {
+    loop {
+        tokio::time::sleep(log::LOOK).await;
+        let path = path.to_owned();
+        let trimmed = tokio::task::spawn_blocking(move || log::trim(&path)).await;
+        if let Ok(Err(error)) = trimmed {
+            tracing::debug!(%error, "PostgreSQL's log was not trimmed");
+        }
     }
 }
 
@@ -207,7 +215,7 @@ impl Launch {
     /// Spawns the postmaster and waits until it takes connections. `pid` is its process id from its first moment on.
     async fn run(&self, pid: &AtomicI32) -> Result<Child, EmbeddedError> {
         self.remove_stale_socket();
-        let (log, begin) = open_log(&self.log)?;
+        let (log, begin) = log::open(&self.log)?;
         let errors = log.try_clone().map_err(EmbeddedError::io("cannot write", &self.log))?;
         let mut command = command(&self.program, self.account.as_ref());
         command.arg("-D").arg(&self.db);
@@ -313,33 +321,5 @@ impl Launch {
             return EmbeddedError::PortTaken { port: self.port, holder: holder_of(self.port) };
         }
         EmbeddedError::Start { reason: cluster::telling_line(&text), log: self.log.clone() }
-    }
-}
-
-/// The log, and where in it this start begins. As root we write into a directory that PostgreSQL's user may own,
-/// so symbolic links are not followed.
-fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
-    let file = File::options()
-        .create(true)
-        .append(true)
-        // It may contain statements with their values.
-        .mode(0o600)
-        .custom_flags(super::NO_LINKS)
-        .open(path)
-        .map_err(EmbeddedError::io("cannot write", path))?;
-    owner::hand_over(path).map_err(EmbeddedError::io("cannot hand over", path))?;
-    let known = file.metadata().map_err(EmbeddedError::io("cannot read", path))?;
-    // Older servers created it readable for everybody.
-    if known.mode() & 0o077 != 0 {
-        let closed = std::fs::Permissions::from_mode(0o600);
-        file.set_permissions(closed).map_err(EmbeddedError::io("cannot close", path))?;
-    }
-    Ok((file, known.len()))
-}
-
-fn rotate(log: &Path) {
-    if std::fs::metadata(log).is_ok_and(|m| m.len() > LOG_MAX_BYTES) {
-        // A failed rotation does not prevent the start.
-        let _ = std::fs::rename(log, log.with_extension("log.1"));
     }
 }

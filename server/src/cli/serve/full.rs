@@ -391,6 +391,9 @@ impl Mail {
     }
 }
 
+/// PostgreSQL's settings that keep statements, rows and the values of parameters out of its log.
+const NO_VALUES_LOGGED: [(&str, &str); 2] = [("log_min_error_statement", "panic"), ("log_error_verbosity", "terse")];
+
 /// The database: external (`DATABASE_URL`) or embedded.
 pub struct Database {
     pub logins: Logins,
@@ -404,17 +407,20 @@ impl Database {
         Self::open_with(config, Vec::new()).await
     }
 
-    /// Opens the database; an embedded one gets these extra PostgreSQL settings.
+    /// Opens the database; an embedded one gets these extra PostgreSQL settings, which come before our own.
     pub async fn open_with(config: &ServerConfig, settings: Vec<(String, String)>) -> anyhow::Result<Self> {
         if let Some(url) = &config.database_url {
             let url = url.reveal().to_owned();
             return Ok(Self { logins: Logins { admin_url: url.clone(), url }, embedded: None, _calls: None });
         }
+        // In development they help; otherwise they are somebody's data.
+        let logged = if config.development { &[][..] } else { &NO_VALUES_LOGGED[..] };
+        let logged = logged.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let embedded = EmbeddedPostgres::start(&EmbeddedOptions {
             data_root: config.data_dir.clone(),
             port: config.embedded_port,
             bin_dir: config.pg_bin_dir.clone(),
-            settings,
+            settings: logged.chain(settings).collect(),
             passwords: if config.development { Passwords::WellKnown } else { Passwords::Private },
             ..EmbeddedOptions::default()
         })
