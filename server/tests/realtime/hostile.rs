@@ -141,6 +141,29 @@ async fn a_full_presence_room_accepts_no_more() {
 }
 
 #[actix_web::test]
+async fn the_presences_of_a_socket_are_bounded_in_all_its_channels() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_QUEUE_KB", "1000")]).await;
+    // Parsed, each member of the list would take many times its text.
+    let track = |size: usize| json!({ "event": "track", "payload": { "x": vec![json!({ "": 0 }); size / 7] } });
+    let mut client = Client::open(&app).await;
+    let mut answers = Vec::new();
+    for room in ["a", "b", "c", "d"] {
+        let join_ref = client.join(room, json!({})).await;
+        let topic = format!("realtime:{room}");
+        answers.push((client.ask(&join_ref, &topic, "presence", track(300_000)).await, topic, join_ref));
+    }
+    assert!(answers[..3].iter().all(|(answer, ..)| answer["status"] == "ok"), "{answers:?}");
+    assert_eq!(answers[3].0["response"]["reason"], "Too many presences on this connection");
+    // Each entry that ends or becomes smaller makes room, and so does another socket.
+    client.ask(&answers[0].2, &answers[0].1, "presence", json!({ "event": "untrack" })).await;
+    assert_eq!(client.ask(&answers[3].2, &answers[3].1, "presence", track(300_000)).await["status"], "ok");
+    assert_eq!(client.ask(&answers[1].2, &answers[1].1, "presence", track(200_000)).await["status"], "ok");
+    let mut other = Client::open(&app).await;
+    let join_ref = other.join("a", json!({})).await;
+    assert_eq!(other.ask(&join_ref, "realtime:a", "presence", track(300_000)).await["status"], "ok");
+}
+
+#[actix_web::test]
 async fn topics_of_others_can_be_neither_received_nor_sent_to() {
     let app = TestApp::start().await;
     app.owner

@@ -205,6 +205,7 @@ impl Session {
             echo: request.broadcast_self,
             presence_key: key.into(),
             presence_enabled: request.presence_enabled,
+            presence_size: 0,
             changes: request.changes.into(),
             has_config: request.has_config,
             presence_calls: (None, 0),
