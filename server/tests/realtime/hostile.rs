@@ -322,6 +322,79 @@ async fn changes_dropped_by_the_rate_limit_are_reported() {
 }
 
 #[actix_web::test]
+async fn slow_filters_delay_the_changes_of_others_only_for_a_bounded_time() {
+    let app = TestApp::logical(&[]).await;
+    app.owner
+        .batch_execute(
+            "create domain public.slow as text check (pg_sleep(0.3)::text = '');
+             create table public.s (id int primary key, x slow); create table public.t (id int primary key, n numeric);
+             alter publication supabase_realtime add table s, t",
+        )
+        .await
+        .expect("tables");
+    let mut calm = Client::open(&app).await;
+    let entry = json!({ "event": "INSERT", "schema": "public", "table": "t", "filter": "n=gt.1.5" });
+    calm.join("x", json!({ "postgres_changes": [entry] })).await;
+    assert_eq!(calm.wait_for_event("system").await.payload["status"], "ok");
+    let mut slow = Client::open(&app).await;
+    let entry =
+        |n: usize| json!({ "event": "INSERT", "schema": "public", "table": "s", "filter": format!("x=like.{n}%") });
+    slow.join("x", json!({ "postgres_changes": (0..20).map(entry).collect::<Vec<_>>() })).await;
+    assert_eq!(slow.wait_for_event("system").await.payload["status"], "ok");
+    let since = std::time::Instant::now();
+    app.owner.batch_execute("insert into s values (1, 'x'); insert into t values (1, 2)").await.expect("rows");
+    assert_eq!(calm.change().await["data"]["record"]["id"], 1);
+    // Each comparison sleeps twice; together they have five seconds.
+    assert!(since.elapsed().as_secs_f64() < 9.0, "{:?}", since.elapsed());
+    // Changes that were not compared in time are not left out silently.
+    let told = slow.wait_for_event("system").await.payload;
+    assert_eq!(told["message"], "Changes could not be checked against the database");
+    slow.wait_for_event("phx_error").await;
+    assert!(calm.rest().await.is_empty());
+}
+
+#[actix_web::test]
+async fn the_comparisons_of_a_socket_are_bounded_in_all_its_channels() {
+    let app = TestApp::logical(&[]).await;
+    app.owner
+        .batch_execute(
+            "create table public.t (id int primary key, n numeric); alter publication supabase_realtime add table t",
+        )
+        .await
+        .expect("a table");
+    let entry = |begin: usize| {
+        let filter: Vec<_> = (begin..begin + 30).map(|n| format!("n=neq.{n}.5")).collect();
+        json!({ "event": "*", "schema": "public", "table": "t", "filter": filter.join(",") })
+    };
+    let config = |begins: &[usize]| json!({ "postgres_changes": begins.iter().map(|n| entry(*n)).collect::<Vec<_>>() });
+    let mut client = Client::open(&app).await;
+    let text = "Too many different conditions that the database has to compare: a connection may have 200";
+    let mut refs = Vec::new();
+    for (name, begins, refused) in [
+        ("all", &[0, 30, 60, 90, 120, 150, 180][..], true),
+        ("a", &[0, 30, 60], false),
+        ("b", &[90, 120, 150], false),
+        ("c", &[180], true),
+        // Equal conditions are compared once, and a repeated join replaces its channel.
+        ("d", &[0, 90], false),
+        ("b", &[180, 210], false),
+    ] {
+        refs.push(client.join(name, config(begins)).await);
+        let told = client.wait_for_event("system").await.payload;
+        let message = if refused { text } else { "Subscribed to PostgreSQL" };
+        assert_eq!(told["message"], message, "{name}");
+    }
+    // A new token does not count them twice.
+    let token = json!({ "access_token": user_token(ANN) });
+    client.push(&refs[1], "realtime:a", "access_token", token).await;
+    assert_eq!(client.wait_for_event("system").await.payload["message"], "Subscribed to PostgreSQL");
+    app.owner.batch_execute("insert into t values (1, 1)").await.expect("a row");
+    for _ in 0..3 {
+        assert_eq!(client.change().await["data"]["record"]["id"], 1);
+    }
+}
+
+#[actix_web::test]
 async fn endless_token_exchanges_do_not_affect_others() {
     let app = TestApp::logical(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "0")]).await;
     // The token is exchanged during the query.
