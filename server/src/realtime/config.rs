@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::bus::NatsConfig;
+use super::presence::Sizes;
 use crate::config::Reader;
 
 /// Whether realtime is part of the full server or runs alone as a drop-in with upstream's defaults.
@@ -49,10 +50,11 @@ pub struct RealtimeConfig {
     pub max_payload_kb: usize,
     /// `FERROBASE_REALTIME_MAX_RECORD_KB`: a changed row that is larger is cut short, default 1024.
     pub max_record_kb: usize,
-    /// `FERROBASE_REALTIME_MAX_QUEUE_KB`: what may wait for a slow reader before its socket is closed, default 8192.
+    /// `FERROBASE_REALTIME_MAX_QUEUE_KB`: what may wait for a slow reader before its socket is closed, default 8192. Also
+    /// bounds the presences of a socket, and half of it those of a channel.
     pub max_queue_kb: usize,
     /// `FERROBASE_REALTIME_MAX_QUEUES_MB`: what may wait for all readers together before those that are behind are closed,
-    /// default 512.
+    /// default 512. Half of it bounds all presences.
     pub max_queues_mb: usize,
     /// `FERROBASE_REALTIME_PRIVATE_ONLY`, default false: refuses public channels.
     pub private_only: bool,
@@ -129,6 +131,11 @@ impl RealtimeConfig {
     /// Bytes that may wait for all readers.
     pub fn max_queues(&self) -> usize {
         bytes(self.max_queues_mb, 20)
+    }
+
+    /// Bytes of presences. Everybody who joins a room gets its whole state, and an update contains both entries.
+    pub fn max_presences(&self) -> Sizes {
+        Sizes { room: self.max_queue() / 2, socket: self.max_queue(), process: self.max_queues() / 2 }
     }
 
     /// Longest payload in bytes, with upstream's grace.

@@ -1,5 +1,6 @@
 //! Routes: the socket's handshake, and broadcasts by HTTP.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,6 +12,8 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -27,6 +30,7 @@ use crate::http::{cors, takeover};
 const MAX_BATCH: usize = 32 << 20;
 /// The most messages in a batch, since policies may have to be checked for each.
 const MAX_MESSAGES: usize = 1000;
+const TOO_MANY: &str = "Too many messages to broadcast, please reduce the batch size";
 /// Indexes of messages in a batch that the policies refused.
 const REFUSED: HeaderName = HeaderName::from_static("x-refused-messages");
 
@@ -230,7 +234,7 @@ fn check_rate(inner: &Inner, messages: usize) -> Result<(), BroadcastError> {
         return Err(BroadcastError::Limit("You have exceeded your rate limit"));
     }
     if messages > MAX_MESSAGES || inner.events.is_exceeded_by(messages) {
-        return Err(BroadcastError::Limit("Too many messages to broadcast, please reduce the batch size"));
+        return Err(BroadcastError::Limit(TOO_MANY));
     }
     Ok(())
 }
@@ -288,64 +292,116 @@ async fn send_batch(inner: &Inner, request: &HttpRequest, body: &[u8]) -> Result
     Ok(response.finish())
 }
 
+/// The body of a batch. Its parts are parsed one by one: parsed as a whole it may take sixty times its memory.
+#[derive(Default, Deserialize)]
+struct BatchBody<'a> {
+    #[serde(borrow, default)]
+    messages: Option<&'a RawValue>,
+}
+
+/// A message of a batch. Null counts as missing.
+#[derive(Default, Deserialize)]
+struct BatchItem<'a> {
+    #[serde(borrow, default)]
+    topic: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    event: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    private: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    payload: Option<&'a RawValue>,
+}
+
+/// An object's members; anything else has none.
+fn members<'a, T: Default + Deserialize<'a>>(raw: &'a RawValue) -> T {
+    let object = Some(raw.get()).filter(|text| text.starts_with('{'));
+    object.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// The items of a list, at most one more than [`MAX_MESSAGES`].
+struct BatchItems<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for BatchItems<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = Vec<&'de RawValue>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while items.len() <= MAX_MESSAGES
+                    && let Some(item) = list.next_element()?
+                {
+                    items.push(item);
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(items)
+            }
+        }
+        deserializer.deserialize_seq(Items).map(Self)
+    }
+}
+
 /// The messages of a batch, or the errors of each.
 fn parse_batch(body: &[u8], longest: usize) -> Result<Vec<BatchMessage>, BroadcastError> {
     const BLANK: &str = "can't be blank";
     const INVALID: &str = "is invalid";
     let invalid = |sentence: &str| BroadcastError::Invalid(json!({ "messages": [sentence] }));
-    let body: Value = serde_json::from_slice(body).map_err(|_| invalid(BLANK))?;
-    let list = match body.get("messages") {
-        None | Some(Value::Null) => return Err(invalid(BLANK)),
-        Some(Value::Array(list)) if list.is_empty() => return Err(invalid(BLANK)),
-        Some(Value::Array(list)) => list,
-        Some(_) => return Err(invalid(INVALID)),
-    };
-    let mut messages = Vec::with_capacity(list.len());
-    let mut errors = Vec::with_capacity(list.len());
-    for item in list {
+    let body: &RawValue = serde_json::from_slice(body).map_err(|_| invalid(BLANK))?;
+    let list = members::<BatchBody<'_>>(body).messages.ok_or_else(|| invalid(BLANK))?;
+    let BatchItems(items) = serde_json::from_str(list.get()).map_err(|_| invalid(INVALID))?;
+    if items.is_empty() {
+        return Err(invalid(BLANK));
+    }
+    if items.len() > MAX_MESSAGES {
+        return Err(BroadcastError::Limit(TOO_MANY));
+    }
+    let mut messages = Vec::with_capacity(items.len());
+    let mut errors = Vec::with_capacity(items.len());
+    for item in items {
+        let item: BatchItem<'_> = members(item);
         let mut wrong = Map::new();
-        let mut word = |name: &str| match item.get(name) {
-            Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),
-            None | Some(Value::Null | Value::String(_)) => {
-                wrong.insert(name.to_owned(), json!([BLANK]));
-                String::new()
-            }
-            Some(_) => {
-                wrong.insert(name.to_owned(), json!([INVALID]));
-                String::new()
-            }
+        let mut word = |name: &str, raw: Option<&RawValue>| {
+            let text = raw.map(|raw| serde_json::from_str::<String>(raw.get()));
+            let sentence = match text {
+                Some(Ok(text)) if !text.trim().is_empty() => return text,
+                None | Some(Ok(_)) => BLANK,
+                Some(Err(_)) => INVALID,
+            };
+            wrong.insert(name.to_owned(), json!([sentence]));
+            String::new()
         };
-        let (topic, event) = (word("topic"), word("event"));
-        let private = match item.get("private") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(flag)) => *flag,
-            Some(Value::String(text)) if text == "true" || text == "1" => true,
-            Some(Value::String(text)) if text == "false" || text == "0" => false,
+        let (topic, event) = (word("topic", item.topic), word("event", item.event));
+        let private = match item.private.map(RawValue::get) {
+            None | Some("false" | r#""false""# | r#""0""#) => false,
+            Some("true" | r#""true""# | r#""1""#) => true,
             Some(_) => {
                 wrong.insert("private".to_owned(), json!([INVALID]));
                 false
             }
         };
-        let payload = match item.get("payload") {
-            Some(payload @ Value::Object(_)) => payload.to_string(),
-            None | Some(Value::Null) => {
-                wrong.insert("payload".to_owned(), json!([BLANK]));
-                String::new()
-            }
-            Some(_) => {
-                wrong.insert("payload".to_owned(), json!([INVALID]));
-                String::new()
-            }
+        let payload = item.payload.map(RawValue::get);
+        let sentence = match payload {
+            None => Some(BLANK),
+            Some(text) if !text.starts_with('{') => Some(INVALID),
+            Some(text) if text.len() > longest => Some("Payload size exceeds tenant limit"),
+            Some(_) => None,
         };
-        if payload.len() > longest {
-            wrong.insert("payload".to_owned(), json!(["Payload size exceeds tenant limit"]));
+        if let Some(sentence) = sentence {
+            wrong.insert("payload".to_owned(), json!([sentence]));
         }
-        let event = Value::from(event);
-        let text = format!(r#"{{"event":{event},"payload":{payload},"type":"broadcast"}}"#);
-        messages.push(BatchMessage { topic, private, text: Broadcast::Text(text.into()) });
-        errors.push(Value::Object(wrong));
+        if wrong.is_empty() {
+            let (event, payload) = (Value::from(event), payload.unwrap_or_default());
+            let text = format!(r#"{{"event":{event},"payload":{payload},"type":"broadcast"}}"#);
+            messages.push(BatchMessage { topic, private, text: Broadcast::Text(text.into()) });
+        }
+        errors.push(wrong);
     }
-    let is_valid = errors.iter().all(|wrong| wrong.as_object().is_some_and(Map::is_empty));
+    let is_valid = errors.iter().all(Map::is_empty);
     if is_valid { Ok(messages) } else { Err(BroadcastError::Invalid(json!({ "messages": errors }))) }
 }
 
@@ -423,5 +479,42 @@ mod tests {
         assert_eq!(errors(&long), json!({ "messages": [{ "payload": ["Payload size exceeds tenant limit"] }] }));
         let fine = r#"{"messages":[{"topic":"t","event":"e","payload":{"a":1},"private":true}]}"#;
         assert!(parse_batch(fine.as_bytes(), 100).is_ok_and(|messages| messages[0].private));
+    }
+
+    #[test]
+    fn batches_are_read_leniently() {
+        for blank in ["", "{", "null", "[]", "7", r#"["messages"]"#, r#"{"messages":null}"#, r#"{"messages":[]}"#] {
+            assert_eq!(errors(blank), json!({ "messages": ["can't be blank"] }), "{blank}");
+        }
+        for invalid in [r#"{"messages":{}}"#, r#"{"messages":"x"}"#] {
+            assert_eq!(errors(invalid), json!({ "messages": ["is invalid"] }), "{invalid}");
+        }
+        let all = |sentence: &str| json!({ "topic": [sentence], "event": [sentence], "payload": [sentence] });
+        let odd =
+            r#"{"messages":[7,["t","e"],{"topic":null,"event":" "},{"topic":1,"event":[],"payload":[],"private":2}]}"#;
+        let mut last = all("is invalid");
+        last["private"] = json!(["is invalid"]);
+        let blank = all("can't be blank");
+        assert_eq!(errors(odd), json!({ "messages": [blank, blank, blank, last] }));
+    }
+
+    #[test]
+    fn payloads_of_a_batch_are_sent_as_they_were_written() {
+        let body = r#" { "more": [1], "messages": [
+            { "x": 1, "topic": "\u0074", "event": "\"e", "payload": {"a":[{"":0}, 1.50 ]}, "private": "1" } ] } "#;
+        let messages = parse_batch(body.as_bytes(), 100).unwrap_or_default();
+        let [BatchMessage { topic, private: true, text: Broadcast::Text(text) }] = &messages[..] else {
+            panic!("one private message")
+        };
+        assert_eq!(topic, "t");
+        assert_eq!(&**text, r#"{"event":"\"e","payload":{"a":[{"":0}, 1.50 ]},"type":"broadcast"}"#);
+    }
+
+    #[test]
+    fn messages_are_counted_before_they_are_read() {
+        let body = |count: usize| format!(r#"{{"messages":[{}]}}"#, vec!["0"; count].join(","));
+        assert!(matches!(errors(&body(MAX_MESSAGES))["messages"].as_array(), Some(all) if all.len() == MAX_MESSAGES));
+        let refused = parse_batch(body(MAX_MESSAGES + 1).as_bytes(), 100);
+        assert!(matches!(refused, Err(BroadcastError::Limit(TOO_MANY))));
     }
 }

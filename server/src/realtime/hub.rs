@@ -4,14 +4,14 @@
 //! encoded once per serializer and queued under the room's lock, so that every member sees them in the same order.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use super::inspect::Inspector;
 use super::metrics::{Kind, Metrics};
@@ -120,7 +120,7 @@ impl Member {
     }
 
     /// Sends a message to this channel only.
-    pub fn push(&self, event: &str, payload: &Value) {
+    pub fn push(&self, event: &str, payload: impl Display) {
         let none = Ref::default();
         self.send(protocol::message(self.version, &self.join_ref, &none, &self.topic, event, payload));
     }
@@ -136,7 +136,7 @@ impl Member {
         let channel: &str = &self.world.topic;
         self.push(
             "system",
-            &serde_json::json!({
+            serde_json::json!({
                 "message": message, "status": status, "extension": extension, "channel": channel,
             }),
         );
@@ -154,6 +154,8 @@ pub struct Hub {
     shards: [Mutex<HashMap<World, Arc<Mutex<Room>>>>; SHARDS],
     hasher: foldhash::fast::FixedState,
     next: AtomicU64,
+    /// Bytes of the presences of all rooms, also of those of other instances.
+    presence_size: AtomicUsize,
     metrics: Arc<Metrics>,
     inspector: Arc<Inspector>,
 }
@@ -164,6 +166,7 @@ impl Hub {
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: foldhash::fast::FixedState::default(),
             next: AtomicU64::new(1),
+            presence_size: AtomicUsize::new(0),
             metrics,
             inspector,
         }
@@ -187,7 +190,10 @@ impl Hub {
         let mut shard = self.shard(world).lock();
         let room = Arc::clone(shard.entry(world.clone()).or_default());
         let mut locked = room.lock();
+        let before = locked.presences.size();
         let answer = work(&mut locked);
+        self.presence_size.fetch_add(locked.presences.size(), Ordering::Relaxed);
+        self.presence_size.fetch_sub(before, Ordering::Relaxed);
         if locked.members.is_empty() && locked.presences.is_empty() {
             shard.remove(world);
         }
@@ -200,7 +206,7 @@ impl Hub {
         self.within(&member.world, |room| {
             first();
             if sees_presence {
-                member.push("presence_state", &room.presences.state());
+                member.push("presence_state", room.presences.state());
             }
             room.members.push(Arc::clone(member));
         });
@@ -219,6 +225,11 @@ impl Hub {
         })
     }
 
+    /// About the bytes of the presences of all rooms.
+    pub fn presence_size(&self) -> usize {
+        self.presence_size.load(Ordering::Relaxed)
+    }
+
     /// Changes presences and notifies every member that may see them.
     pub fn change_presence(&self, world: &World, work: impl FnOnce(&mut Presences) -> Option<Diff>) -> Option<Diff> {
         self.within(world, |room| {
@@ -234,7 +245,7 @@ impl Hub {
         let mut counts = [0; 2];
         for member in room.members.iter().filter(|member| member.may(PRESENCE)) {
             let frame = frames[member.version as usize].get_or_insert_with(|| {
-                let payload = payload.get_or_insert_with(|| diff.as_json().to_string());
+                let payload = payload.get_or_insert_with(|| diff.as_json());
                 let none = Ref::default();
                 protocol::message(member.version, &none, &none, &member.topic, "presence_diff", payload)
             });
@@ -323,5 +334,28 @@ impl Hub {
         let count = counts.iter().sum();
         self.metrics.sent(Kind::Broadcast, world.private, count);
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_all_presences_are_counted() {
+        let hub = Hub::new(Arc::default(), Arc::default());
+        let (one, other) = (World::new("one", false), World::new("other", true));
+        let track = |world: &World, channel: u64, payload: &str| {
+            let tracked = serde_json::from_str(payload).expect("an object");
+            hub.change_presence(world, |presences| presences.track(1, channel, "key", "r", tracked));
+            hub.presence_size()
+        };
+        assert_eq!(track(&one, 1, r#"{"a":1}"#), 10);
+        assert_eq!(track(&other, 2, r#"{"a":123}"#), 22);
+        assert_eq!(track(&one, 1, "{}"), 17);
+        hub.change_presence(&one, |presences| presences.untrack(1, 1));
+        assert_eq!(hub.presence_size(), 12);
+        hub.change_presence(&other, |presences| presences.replace(1, Vec::new()));
+        assert_eq!(hub.presence_size(), 0);
     }
 }

@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use crate::http::client::network;
+
 /// Counts events of the last seconds. Exceeded if their mean is above the limit.
 pub struct Rate {
     /// Events per second; 0 means none.
@@ -77,7 +79,8 @@ impl Rate {
 /// Beyond this number, addresses without open sockets are dropped.
 const ADDRESSES: usize = 1024;
 
-/// The open sockets and recently refused joins of each address.
+/// The open sockets and recently refused joins of each address. Those of an IPv6 network count together, because one
+/// client has all of it.
 #[derive(Clone, Default)]
 pub struct Addresses {
     known: Arc<Mutex<HashMap<IpAddr, Address>>>,
@@ -112,6 +115,7 @@ impl Addresses {
     /// Registers a socket of an address, which may have `sockets`, and `refusals` per second as a mean over ten (0: no
     /// limit).
     pub fn enter(&self, address: IpAddr, sockets: usize, refusals: usize) -> Result<Place, NoPlace> {
+        let address = network(address.to_canonical());
         let mut known = self.known.lock();
         if known.len() >= ADDRESSES && !known.contains_key(&address) {
             known.retain(|_, address| !address.is_gone());
@@ -179,6 +183,21 @@ mod tests {
         drop(places);
         assert!(addresses.known.lock().is_empty());
         assert!(addresses.enter(address, 2, 0).is_ok());
+    }
+
+    #[test]
+    fn the_addresses_of_an_ipv6_network_count_as_one() {
+        let addresses = Addresses::default();
+        let enter = |address: &str| addresses.enter(address.parse().expect("an address"), 1, 0);
+        let place = enter("2001:db8:0:1::1").expect("a place");
+        assert_eq!(enter("2001:db8:0:1:ffff::2").err(), Some(NoPlace::TooManySockets));
+        assert!(enter("2001:db8:0:2::1").is_ok());
+        drop(place);
+        assert!(addresses.known.lock().is_empty());
+        // IPv4 clients of a dual-stack socket are in no common network.
+        let _place = enter("::ffff:192.0.2.1").expect("a place");
+        assert!(enter("::ffff:192.0.2.2").is_ok());
+        assert_eq!(enter("192.0.2.1").err(), Some(NoPlace::TooManySockets));
     }
 
     #[test]

@@ -30,7 +30,6 @@ use std::time::Duration;
 use actix_http::ws::CloseCode;
 use actix_web::web::ServiceConfig;
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::db::{DbError, ExclusiveOptions, ExclusivePool, Pulse};
@@ -43,7 +42,7 @@ use inspect::Inspector;
 use limits::{Addresses, Rate};
 use metrics::Metrics;
 use outbox::Outbox;
-use presence::Presence;
+use presence::{Presence, Tracked};
 use protocol::Broadcast;
 use replay::Arrivals;
 #[cfg(any(test, feature = "fuzz"))]
@@ -219,7 +218,7 @@ impl Inner {
         format!("{:x}.{number:x}", self.instance)
     }
 
-    fn announce_presence(&self, member: &Member, key: &str, reference: &str, payload: &Map<String, Value>) {
+    fn announce_presence(&self, member: &Member, key: &str, reference: &str, payload: &Tracked) {
         self.bus.track(self, &member.world, || Presence {
             channel: member.id,
             key: key.to_owned(),

@@ -43,13 +43,21 @@ impl Version {
     }
 }
 
+/// The longest reference in a text frame, in bytes of JSON. Clients count, so theirs are short; a channel keeps its
+/// `join_ref` and repeats it in its messages.
+const LONGEST_REF: usize = 256;
+
 /// A reference as written by the client (JSON text), returned unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ref(Option<Arc<str>>);
 
 impl Ref {
-    fn from_json(raw: Option<&RawValue>) -> Self {
-        Self(raw.map(RawValue::get).filter(|text| *text != "null").map(Arc::from))
+    fn from_json(raw: Option<&RawValue>) -> Result<Self, Malformed> {
+        match raw.map(RawValue::get) {
+            None | Some("null") => Ok(Self(None)),
+            Some(text) if text.len() > LONGEST_REF => Err(Malformed::Ref),
+            Some(text) => Ok(Self(Some(Arc::from(text)))),
+        }
     }
 
     fn from_text(text: &str) -> Self {
@@ -58,6 +66,10 @@ impl Ref {
 
     fn json(&self) -> &str {
         self.0.as_deref().unwrap_or("null")
+    }
+
+    fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |text| text.len())
     }
 }
 
@@ -115,7 +127,7 @@ impl Incoming {
             Payload::Json(raw) => raw.get().len(),
             Payload::Broadcast(broadcast) => broadcast.len(),
         };
-        self.topic.len() + self.event.len() + payload
+        self.join_ref.len() + self.reference.len() + self.topic.len() + self.event.len() + payload
     }
 }
 
@@ -138,6 +150,8 @@ pub enum Malformed {
     Short,
     #[error("text that is not UTF-8")]
     Utf8,
+    #[error("a reference that is too long")]
+    Ref,
 }
 
 /// Reads a text frame.
@@ -166,8 +180,8 @@ pub fn parse_text(version: Version, text: &str) -> Result<Incoming, Malformed> {
         None => RawValue::from_string("{}".to_owned()).map_err(|_| Malformed::Json)?,
     };
     Ok(Incoming {
-        join_ref: Ref::from_json(join_ref),
-        reference: Ref::from_json(reference),
+        join_ref: Ref::from_json(join_ref)?,
+        reference: Ref::from_json(reference)?,
         topic,
         event,
         payload: Payload::Json(payload),
@@ -331,6 +345,23 @@ mod tests {
             text(&reply(Version::V1, &v1.join_ref, &v1.reference, "phoenix", Ok(&json!({})))),
             r#"{"topic":"phoenix","event":"phx_reply","payload":{"status":"ok","response":{}},"ref":7}"#
         );
+    }
+
+    #[test]
+    fn references_are_short_and_count_in_the_size_of_a_message() {
+        let sent = |reference: &str| format!(r#"[{reference},{reference},"t","e",{{}}]"#);
+        let text = |length: usize| format!("\"{}\"", "1".repeat(length - 2));
+        let fits = parse_text(Version::V2, &sent(&text(LONGEST_REF))).expect("a message");
+        assert_eq!(fits.size(), 2 * LONGEST_REF + "te{}".len());
+        let long = text(LONGEST_REF + 1);
+        assert_eq!(parse_text(Version::V2, &sent(&long)).err(), Some(Malformed::Ref));
+        for name in ["ref", "join_ref"] {
+            let text = format!(r#"{{"topic":"t","event":"e","payload":{{}},"{name}":{long}}}"#);
+            assert_eq!(parse_text(Version::V1, &text).err(), Some(Malformed::Ref), "{name}");
+        }
+        let push = [&[3, 2, 1, 1, 1, 0, 1][..], b"12", b"3", b"t", b"e", b"{}"].concat();
+        let binary = parse_binary(Version::V2, &push.into()).expect("a broadcast");
+        assert_eq!(binary.size(), r#""12""3"tbroadcast{}"#.len());
     }
 
     #[test]

@@ -141,6 +141,29 @@ async fn a_full_presence_room_accepts_no_more() {
 }
 
 #[actix_web::test]
+async fn the_presences_of_a_socket_are_bounded_in_all_its_channels() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_QUEUE_KB", "1000")]).await;
+    // Parsed, each member of the list would take many times its text.
+    let track = |size: usize| json!({ "event": "track", "payload": { "x": vec![json!({ "": 0 }); size / 7] } });
+    let mut client = Client::open(&app).await;
+    let mut answers = Vec::new();
+    for room in ["a", "b", "c", "d"] {
+        let join_ref = client.join(room, json!({})).await;
+        let topic = format!("realtime:{room}");
+        answers.push((client.ask(&join_ref, &topic, "presence", track(300_000)).await, topic, join_ref));
+    }
+    assert!(answers[..3].iter().all(|(answer, ..)| answer["status"] == "ok"), "{answers:?}");
+    assert_eq!(answers[3].0["response"]["reason"], "Too many presences on this connection");
+    // Each entry that ends or becomes smaller makes room, and so does another socket.
+    client.ask(&answers[0].2, &answers[0].1, "presence", json!({ "event": "untrack" })).await;
+    assert_eq!(client.ask(&answers[3].2, &answers[3].1, "presence", track(300_000)).await["status"], "ok");
+    assert_eq!(client.ask(&answers[1].2, &answers[1].1, "presence", track(200_000)).await["status"], "ok");
+    let mut other = Client::open(&app).await;
+    let join_ref = other.join("a", json!({})).await;
+    assert_eq!(other.ask(&join_ref, "realtime:a", "presence", track(300_000)).await["status"], "ok");
+}
+
+#[actix_web::test]
 async fn topics_of_others_can_be_neither_received_nor_sent_to() {
     let app = TestApp::start().await;
     app.owner
@@ -296,6 +319,79 @@ async fn changes_dropped_by_the_rate_limit_are_reported() {
     // The average over a minute is one per second, rounded down.
     assert!((60..=120).contains(&changes), "{changes}");
     assert!(rest.iter().all(|got| got.event != "system"), "reported once, not for each");
+}
+
+#[actix_web::test]
+async fn slow_filters_delay_the_changes_of_others_only_for_a_bounded_time() {
+    let app = TestApp::logical(&[]).await;
+    app.owner
+        .batch_execute(
+            "create domain public.slow as text check (pg_sleep(0.3)::text = '');
+             create table public.s (id int primary key, x slow); create table public.t (id int primary key, n numeric);
+             alter publication supabase_realtime add table s, t",
+        )
+        .await
+        .expect("tables");
+    let mut calm = Client::open(&app).await;
+    let entry = json!({ "event": "INSERT", "schema": "public", "table": "t", "filter": "n=gt.1.5" });
+    calm.join("x", json!({ "postgres_changes": [entry] })).await;
+    assert_eq!(calm.wait_for_event("system").await.payload["status"], "ok");
+    let mut slow = Client::open(&app).await;
+    let entry =
+        |n: usize| json!({ "event": "INSERT", "schema": "public", "table": "s", "filter": format!("x=like.{n}%") });
+    slow.join("x", json!({ "postgres_changes": (0..20).map(entry).collect::<Vec<_>>() })).await;
+    assert_eq!(slow.wait_for_event("system").await.payload["status"], "ok");
+    let since = std::time::Instant::now();
+    app.owner.batch_execute("insert into s values (1, 'x'); insert into t values (1, 2)").await.expect("rows");
+    assert_eq!(calm.change().await["data"]["record"]["id"], 1);
+    // Each comparison sleeps twice; together they have five seconds.
+    assert!(since.elapsed().as_secs_f64() < 9.0, "{:?}", since.elapsed());
+    // Changes that were not compared in time are not left out silently.
+    let told = slow.wait_for_event("system").await.payload;
+    assert_eq!(told["message"], "Changes could not be checked against the database");
+    slow.wait_for_event("phx_error").await;
+    assert!(calm.rest().await.is_empty());
+}
+
+#[actix_web::test]
+async fn the_comparisons_of_a_socket_are_bounded_in_all_its_channels() {
+    let app = TestApp::logical(&[]).await;
+    app.owner
+        .batch_execute(
+            "create table public.t (id int primary key, n numeric); alter publication supabase_realtime add table t",
+        )
+        .await
+        .expect("a table");
+    let entry = |begin: usize| {
+        let filter: Vec<_> = (begin..begin + 30).map(|n| format!("n=neq.{n}.5")).collect();
+        json!({ "event": "*", "schema": "public", "table": "t", "filter": filter.join(",") })
+    };
+    let config = |begins: &[usize]| json!({ "postgres_changes": begins.iter().map(|n| entry(*n)).collect::<Vec<_>>() });
+    let mut client = Client::open(&app).await;
+    let text = "Too many different conditions that the database has to compare: a connection may have 200";
+    let mut refs = Vec::new();
+    for (name, begins, refused) in [
+        ("all", &[0, 30, 60, 90, 120, 150, 180][..], true),
+        ("a", &[0, 30, 60], false),
+        ("b", &[90, 120, 150], false),
+        ("c", &[180], true),
+        // Equal conditions are compared once, and a repeated join replaces its channel.
+        ("d", &[0, 90], false),
+        ("b", &[180, 210], false),
+    ] {
+        refs.push(client.join(name, config(begins)).await);
+        let told = client.wait_for_event("system").await.payload;
+        let message = if refused { text } else { "Subscribed to PostgreSQL" };
+        assert_eq!(told["message"], message, "{name}");
+    }
+    // A new token does not count them twice.
+    let token = json!({ "access_token": user_token(ANN) });
+    client.push(&refs[1], "realtime:a", "access_token", token).await;
+    assert_eq!(client.wait_for_event("system").await.payload["message"], "Subscribed to PostgreSQL");
+    app.owner.batch_execute("insert into t values (1, 1)").await.expect("a row");
+    for _ in 0..3 {
+        assert_eq!(client.change().await["data"]["record"]["id"], 1);
+    }
 }
 
 #[actix_web::test]

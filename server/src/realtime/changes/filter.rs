@@ -4,6 +4,8 @@
 //! semantics. They are evaluated here only if the text alone decides (integers, uuids, texts, …); otherwise
 //! PostgreSQL compares.
 
+use std::sync::Arc;
+
 use super::json::{Kind, Types};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,10 +205,17 @@ enum Test {
         negate: bool,
     },
     /// For PostgreSQL to compare.
-    Asked {
-        sql: Box<str>,
-        value: Box<str>,
-    },
+    Asked(Arc<Comparison>),
+}
+
+/// A comparison by PostgreSQL, equal for all conditions that share its answers.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Comparison {
+    /// `$1` is an array of the column's values as text, `$2` the filter's value. Returns a row per value, in order.
+    pub sql: Box<str>,
+    pub value: Box<str>,
+    /// Whether the value is a pattern, with which a comparison can take long.
+    pub is_pattern: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,13 +332,13 @@ impl Filter {
         (format!("({value} is {negation}{keyword} and ${parameter}::text is not null)"), &self.value)
     }
 
-    /// `$1` is an array of the column's values as text, `$2` the filter's value. Returns a row per value, in order.
     fn asked(&self, column: &Column<'_>) -> Test {
         let kind = column.sql_type;
         let condition = self.condition(&format!("u.v::{kind}"), kind, 2);
         let sql =
             format!("select {condition} from pg_catalog.unnest($1::text[]) with ordinality as u(v, n) order by u.n");
-        Test::Asked { sql: sql.into(), value: self.value.as_str().into() }
+        let is_pattern = matches!(self.op, Op::Like | Op::Ilike | Op::Match | Op::Imatch);
+        Test::Asked(Arc::new(Comparison { sql: sql.into(), value: self.value.as_str().into(), is_pattern }))
     }
 }
 
@@ -368,15 +377,15 @@ impl Bound {
                 };
                 holds != *negate
             }
-            Test::Asked { .. } => return Verdict::Ask,
+            Test::Asked(_) => return Verdict::Ask,
         };
         if holds { Verdict::Holds } else { Verdict::Fails }
     }
 
-    /// The statement and value to ask PostgreSQL with, see [`Filter::asked`].
-    pub fn question(&self) -> Option<(&str, &str)> {
+    /// The comparison to ask PostgreSQL for.
+    pub fn comparison(&self) -> Option<&Arc<Comparison>> {
         match &self.test {
-            Test::Asked { sql, value } => Some((sql, value)),
+            Test::Asked(comparison) => Some(comparison),
             _ => None,
         }
     }

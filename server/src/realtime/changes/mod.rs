@@ -16,6 +16,7 @@ pub mod stream;
 mod view;
 mod wanted;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,12 +27,16 @@ use tokio::sync::{Notify, watch};
 use super::hub::Member;
 use crate::db::{DbError, ExclusivePool, replaced};
 use catalog::{all_published, ask};
+pub use filter::Comparison;
 use record::Record;
 pub use registry::Subscription;
 use registry::{Entry, Registry, Shape};
 
 /// The most subscriptions of a channel, and conditions of a subscription. The database checks each.
 const MOST: (usize, usize) = (100, 32);
+/// The most different conditions of a socket that only the database can compare, since it is asked each of them for each
+/// batch of changes: two for each of a hundred channels.
+const MOST_COMPARED: usize = 200;
 /// How long a join waits for the stream.
 const START_WAIT: Duration = Duration::from_secs(6);
 /// How long a replacement of the database waits for the next stream.
@@ -183,6 +188,14 @@ impl Changes {
             self.record.touch(member);
         }
         self.waiting.lock().retain(|waiting| waiting.id != member);
+    }
+
+    /// The different comparisons of these channels by the database.
+    pub fn compared(&self, channels: impl Iterator<Item = u64>) -> HashSet<Arc<Comparison>> {
+        let registry = self.registry.read();
+        let entries = channels.flat_map(|channel| registry.of_channel(channel));
+        let filters = entries.flat_map(|entry| &entry.subscription.filters);
+        filters.filter_map(|filter| filter.comparison()).map(Arc::clone).collect()
     }
 
     /// A description of the channel's subscriptions.

@@ -1,16 +1,16 @@
 //! Subscriptions are checked as the channel's role before they begin: tables, columns, filters.
 
-use std::collections::{HashMap, hash_map};
+use std::collections::{HashMap, HashSet, hash_map};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::catalog::{Published, act_as, ask, keys_sql, published, quoted, read_rights, rights_step, tables};
-use super::filter::{self, Bound, Op};
+use super::filter::{self, Bound, Comparison, Op};
 use super::registry::{Shape, Subscription};
 use super::view::{self, View};
 use super::wanted::Wanted;
-use super::{Changes, MOST, NotSubscribed, State};
+use super::{Changes, MOST, MOST_COMPARED, NotSubscribed, State};
 use crate::db::{DbError, Step};
 use crate::realtime::join::entry_id;
 use crate::realtime::policies::text;
@@ -18,12 +18,13 @@ use crate::realtime::token::Identity;
 
 impl Changes {
     /// Checks a channel's subscriptions as its role. If one is invalid, none is registered. The stream's generation
-    /// must still be the same when they are registered.
+    /// must still be the same when they are registered. `compared` are the comparisons of the socket's other channels.
     pub async fn prepare(
         &self,
         identity: &Identity,
         entries: &[Map<String, Value>],
         has_config: bool,
+        mut compared: HashSet<Arc<Comparison>>,
     ) -> Result<Vec<Subscription>, NotSubscribed> {
         if entries.len() > MOST.0 {
             let text = format!("Too many subscriptions to changes: a channel may have {}", MOST.0);
@@ -48,6 +49,12 @@ impl Changes {
         let mut places = HashMap::new();
         for (wanted, entry) in wanted.into_iter().zip(distinct) {
             let Checked { filters, select, tables } = self.check(identity, &wanted, &mut places).await?;
+            compared.extend(filters.iter().filter_map(Bound::comparison).map(Arc::clone));
+            if compared.len() > MOST_COMPARED {
+                return Err(NotSubscribed::Refused(format!(
+                    "Too many different conditions that the database has to compare: a connection may have {MOST_COMPARED}"
+                )));
+            }
             let view = if wanted.has_leaves { Some(self.view(identity, &wanted, &tables).await?) } else { None };
             if !has_tables {
                 // The publication exists now, but the stream started without it.
@@ -173,7 +180,7 @@ impl Changes {
                     is_deterministic: column.is_deterministic,
                 };
                 let bound = filter.bind(&described, &table.types, &canonical).map_err(raised)?;
-                if let Some((sql, value)) = bound.question() {
+                if let Some(Comparison { sql, value, .. }) = bound.comparison().map(Arc::as_ref) {
                     // The operator must exist, and a pattern be valid.
                     let values = if matches!(filter.op, Op::Match | Op::Imatch) { "{\"\"}" } else { "{}" };
                     ask(&self.db, sql, vec![text(values), text(value)]).await.map_err(|error| {

@@ -1,5 +1,6 @@
 //! Joins: refusals, checks in the database, and the new channel.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Channel, Command, Rights, Session, Work};
 use crate::realtime::Inner;
-use crate::realtime::changes::{NotSubscribed, Subscription};
+use crate::realtime::changes::{Comparison, NotSubscribed, Subscription};
 use crate::realtime::hub::{Member, World};
 use crate::realtime::join::{JoinRequest, entry_id, problems, replay_bounds};
 use crate::realtime::limits::Place;
@@ -105,11 +106,18 @@ impl Session {
         let token: Box<str> = token.into();
         let (realtime, headers) = (Arc::clone(&self.realtime), Arc::clone(&self.headers));
         let world = World::new(sub_topic, request.private);
+        let compared = self.compared_besides(&incoming.topic);
         Some(Box::pin(async move {
-            let prepared = prepare(&realtime, &world, &request, &identity, &headers).await;
+            let prepared = prepare(&realtime, &world, &request, &identity, &headers, compared).await;
             Box::new(move |session: &mut Session| session.joined(incoming, world, request, identity, token, prepared))
                 as Box<dyn FnOnce(&mut Session)>
         }))
+    }
+
+    /// What the database has to compare for the socket's channels except this one, whose subscriptions are replaced.
+    pub(super) fn compared_besides(&self, topic: &str) -> HashSet<Arc<Comparison>> {
+        let others = self.channels.iter().filter(|(other, _)| ***other != *topic);
+        self.realtime.changes.compared(others.map(|(_, channel)| channel.member.id))
     }
 
     pub(super) fn joined(
@@ -205,6 +213,7 @@ impl Session {
             echo: request.broadcast_self,
             presence_key: key.into(),
             presence_enabled: request.presence_enabled,
+            presence_size: 0,
             changes: request.changes.into(),
             has_config: request.has_config,
             presence_calls: (None, 0),
@@ -260,13 +269,14 @@ impl Refused {
     }
 }
 
-/// Checks policies and subscriptions for a channel and loads its replay.
+/// Checks policies and subscriptions for a channel and loads its replay. `compared`: see [`Session::compared_besides`].
 pub(super) async fn prepare(
     realtime: &Arc<Inner>,
     world: &World,
     request: &JoinRequest,
     identity: &Identity,
     headers: &str,
+    compared: HashSet<Arc<Comparison>>,
 ) -> Result<Prepared, Refused> {
     let generation = realtime.changes.generation();
     let mut rights = Rights { read_broadcast: !world.private, ..Rights::default() };
@@ -316,7 +326,7 @@ pub(super) async fn prepare(
     let mut prepared =
         Prepared { rights, replayed, joining, subscriptions: Vec::new(), messages: Vec::new(), generation };
     if !request.changes.is_empty() {
-        match realtime.changes.prepare(identity, &request.changes, request.has_config).await {
+        match realtime.changes.prepare(identity, &request.changes, request.has_config, compared).await {
             Ok(subscriptions) => {
                 prepared.subscriptions = subscriptions;
                 prepared.messages.push((true, "Subscribed to PostgreSQL".to_owned()));

@@ -93,6 +93,8 @@ struct Channel {
     echo: bool,
     presence_key: Box<str>,
     presence_enabled: bool,
+    /// Bytes of its presence.
+    presence_size: usize,
     changes: Arc<[Map<String, Value>]>,
     has_config: bool,
     /// Presence calls in the current window.

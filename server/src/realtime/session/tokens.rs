@@ -38,8 +38,9 @@ impl Session {
         // Rows are checked with the new claims at once, messages with the old rights until the policies have answered.
         member.identity.store(Arc::clone(&identity));
         let topic = incoming.topic.clone();
+        let compared = self.compared_besides(&topic);
         Some(Box::pin(async move {
-            let prepared = prepare(&realtime, &member.world, &request, &identity, &headers).await;
+            let prepared = prepare(&realtime, &member.world, &request, &identity, &headers, compared).await;
             Box::new(move |session: &mut Session| session.refreshed(&topic, member.id, token, prepared))
                 as Box<dyn FnOnce(&mut Session)>
         }))

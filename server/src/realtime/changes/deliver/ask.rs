@@ -3,19 +3,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::{Candidate, Known};
-use crate::db::{DbError, Param, Part, PartAnswer, Step};
+use crate::db::{DbError, Param, Part, PartAnswer, Refusal, Step};
 use crate::realtime::Inner;
 use crate::realtime::changes::catalog::{Rights, Table, act_as, read_rights, rights_step};
 use crate::realtime::changes::change::Change;
-use crate::realtime::changes::filter::Verdict;
+use crate::realtime::changes::filter::{Comparison, Verdict};
+use crate::realtime::changes::pgoutput::Cell;
 use crate::realtime::changes::{Action, Entry};
 use crate::realtime::policies::{array, text};
 use crate::realtime::token::Identity;
 
 /// The most parts in one round trip.
 const PARTS: usize = 2000;
+/// The most questions in one round trip. In between the time is checked here.
+const QUESTIONS: usize = 500;
 
 /// The queries of one round trip, and the positions of their answers.
 #[derive(Default)]
@@ -25,17 +29,51 @@ pub(super) struct Asked {
     pub(super) rights: HashMap<u32, usize>,
     /// By (group, relation): the part, and the change of each of its rows.
     pub(super) visible: HashMap<(usize, u32), (usize, Vec<usize>)>,
-    /// By question: the part.
-    pub(super) questions: Vec<usize>,
 }
 
-/// A comparison that PostgreSQL evaluates for several rows.
-pub(super) struct Question {
-    pub(super) sql: String,
-    pub(super) value: String,
-    /// (change, column)
-    pub(super) rows: Vec<(usize, usize)>,
+/// Comparisons that PostgreSQL evaluates, each for several rows.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// Each with its rows: (change, column).
+    all: Vec<(Arc<Comparison>, Vec<(usize, usize)>)>,
+    /// By comparison: the question.
+    numbers: HashMap<Arc<Comparison>, usize>,
+    /// By question, change and column: the row.
+    rows: HashMap<(usize, usize, usize), usize>,
 }
+
+impl Questions {
+    /// Adds a row to a question, unless they are known. Returns their numbers.
+    fn add(&mut self, comparison: &Arc<Comparison>, change: usize, column: usize) -> (usize, usize) {
+        let question = *self.numbers.entry(Arc::clone(comparison)).or_insert_with(|| {
+            self.all.push((Arc::clone(comparison), Vec::new()));
+            self.all.len() - 1
+        });
+        let rows = &mut self.all[question].1;
+        let row = *self.rows.entry((question, change, column)).or_insert_with(|| {
+            rows.push((change, column));
+            rows.len() - 1
+        });
+        (question, row)
+    }
+
+    /// The order in which to ask them: patterns last, because they can take all the time.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_by_key(|question| self.all[*question].0.is_pattern);
+        order
+    }
+
+    fn part(&self, question: usize, changes: &[Change]) -> Part {
+        let (comparison, rows) = &self.all[question];
+        let cells = rows.iter().map(|(change, column)| changes[*change].filtered_cell(*column).and_then(Cell::text));
+        let params = vec![array_of(cells), text(&comparison.value)];
+        vec![question_timeout(), Step { text: (*comparison.sql).into(), params, role: "".into() }]
+    }
+}
+
+/// By question: its answer for each row, or `None` if there was none in time.
+pub(super) type Compared = Vec<Option<Vec<bool>>>;
 
 /// The result of a subscription's filters for a change.
 pub(super) enum Filtered {
@@ -46,7 +84,7 @@ pub(super) enum Filtered {
     Stale,
 }
 
-pub(super) fn check_filters(change: &Change, place: usize, entry: &Entry, questions: &mut Vec<Question>) -> Filtered {
+pub(super) fn check_filters(change: &Change, place: usize, entry: &Entry, questions: &mut Questions) -> Filtered {
     let mut pending = Vec::new();
     let is_of_one_table = entry.subscription.is_of_one_table();
     for filter in &entry.subscription.filters {
@@ -61,26 +99,65 @@ pub(super) fn check_filters(change: &Change, place: usize, entry: &Entry, questi
             Verdict::Holds => {}
             Verdict::Fails => return Filtered::Fails,
             Verdict::Ask => {
-                let Some((sql, value)) = filter.question() else { return Filtered::Fails };
-                let found = questions.iter().position(|question| question.sql == sql && question.value == value);
-                let question = found.unwrap_or_else(|| {
-                    questions.push(Question { sql: sql.to_owned(), value: value.to_owned(), rows: Vec::new() });
-                    questions.len() - 1
-                });
-                let rows = &mut questions[question].rows;
-                let row = rows.iter().position(|row| *row == (place, column)).unwrap_or_else(|| {
-                    rows.push((place, column));
-                    rows.len() - 1
-                });
-                pending.push((question, row));
+                let Some(comparison) = filter.comparison() else { return Filtered::Fails };
+                pending.push(questions.add(comparison, place, column));
             }
         }
     }
     Filtered::Passes(pending)
 }
 
-pub(super) fn timeout_step() -> Step {
-    Step { text: "select set_config('statement_timeout', '5s', true)".into(), params: Vec::new(), role: "".into() }
+/// Sets when the time for all further questions of this connection ends, in so many milliseconds.
+fn end_of_questions(left: Duration) -> Part {
+    let sql = "select set_config('realtime.end_of_questions', \
+               (extract(epoch from clock_timestamp()) * 1000 + $1::int8)::text, false)";
+    vec![Step { text: sql.into(), params: vec![text(&left.as_millis().to_string())], role: "".into() }]
+}
+
+/// A question may take a quarter of the time that is left, so that a slow one leaves some to the next.
+fn question_timeout() -> Step {
+    let sql = "select set_config('statement_timeout', greatest(1, (current_setting('realtime.end_of_questions')::numeric \
+               - extract(epoch from clock_timestamp()) * 1000) / 4)::int::text, true)";
+    Step { text: sql.into(), params: Vec::new(), role: "".into() }
+}
+
+/// Asks the questions, and takes their time from `left`.
+pub(super) async fn compare(
+    inner: &Inner,
+    changes: &[Change],
+    questions: &Questions,
+    left: &mut Duration,
+) -> Result<Compared, DbError> {
+    let mut compared: Compared = vec![None; questions.all.len()];
+    for numbers in questions.order().chunks(QUESTIONS) {
+        if left.is_zero() {
+            break;
+        }
+        let since = Instant::now();
+        let parts = numbers.iter().map(|question| questions.part(*question, changes));
+        let parts: Vec<Part> = std::iter::once(end_of_questions(*left)).chain(parts).collect();
+        let answers = run(inner, &parts).await;
+        *left = left.saturating_sub(since.elapsed());
+        for (question, answer) in numbers.iter().zip(answers?.into_iter().skip(1)) {
+            compared[*question] = match answer {
+                Ok(rows) => {
+                    let rows = rows.last().map(Vec::as_slice).unwrap_or_default();
+                    Some(rows.iter().map(|row| row.slice(0) == Some(&[1])).collect())
+                }
+                Err(refusal) => {
+                    tracing::debug!(%refusal, "a filter could not be compared");
+                    // One that cannot be compared does not hold.
+                    (!is_fault(&refusal)).then(Vec::new)
+                }
+            };
+        }
+    }
+    Ok(compared)
+}
+
+/// Whether a refusal says nothing about the rows: a timeout, a failing server.
+pub(super) fn is_fault(refusal: &Refusal) -> bool {
+    ["57", "53", "40", "08", "55", "58", "XX"].iter().any(|class| refusal.code.starts_with(class))
 }
 
 /// Adds the first part, which checks that the changes' transactions are visible to others. Before that, policies would
@@ -227,4 +304,24 @@ pub(super) fn rights_of(asked: &Asked, answers: &[PartAnswer]) -> Result<AllRigh
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_comparisons_are_one_question_and_patterns_are_asked_last() {
+        let comparison =
+            |value: &str, is_pattern| Arc::new(Comparison { sql: "".into(), value: value.into(), is_pattern });
+        let mut questions = Questions::default();
+        assert_eq!(questions.add(&comparison("a%", true), 0, 1), (0, 0));
+        assert_eq!(questions.add(&comparison("1", false), 0, 1), (1, 0));
+        assert_eq!(questions.add(&comparison("1", false), 0, 1), (1, 0), "of another subscription");
+        assert_eq!(questions.add(&comparison("1", false), 0, 2), (1, 1));
+        assert_eq!(questions.add(&comparison("1", false), 3, 2), (1, 2));
+        assert_eq!(questions.add(&comparison("2", false), 3, 2), (2, 0));
+        assert_eq!(questions.all[1].1, [(0, 1), (0, 2), (3, 2)]);
+        assert_eq!(questions.order(), [1, 2, 0]);
+    }
 }

@@ -1,8 +1,8 @@
 //! Decides who may see a changed row, and which columns.
 //!
-//! The rows of a batch are checked together. One round trip asks what the roles may read, which rows each (role,
-//! claims) may see now, and the result of filters that cannot be evaluated here. Nothing is sent without
-//! PostgreSQL's positive answer to exactly that question. Reference: supabase/realtime
+//! The rows of a batch are checked together. One round trip asks what the roles may read and which rows each (role,
+//! claims) may see now. Another one asks for the result of filters that cannot be evaluated here, if there are any. Nothing
+//! is sent without PostgreSQL's positive answer to exactly that question. Reference: supabase/realtime
 //! `priv/repo/tenant_schema/realtime/functions/apply_rls.sql`.
 
 mod ask;
@@ -16,17 +16,16 @@ use std::time::Duration;
 
 use super::catalog::{Table, tables};
 use super::change::Change;
-use super::pgoutput::{Cell, Relation};
+use super::pgoutput::Relation;
 use super::{Action, Entry};
-use crate::db::{DbError, Step};
+use crate::db::DbError;
 use crate::realtime::Inner;
 use crate::realtime::hub::Member;
-use crate::realtime::policies::text;
 use crate::realtime::session::Command;
 use crate::realtime::token::Identity;
 use ask::{
-    Asked, Filtered, Question, are_visible, array_of, ask_rights, ask_visible, await_commits, check_filters, rights_of,
-    run, timeout_step,
+    Asked, Filtered, Questions, are_visible, ask_rights, ask_visible, await_commits, check_filters, compare, rights_of,
+    run,
 };
 use send::send;
 
@@ -34,6 +33,8 @@ const STALE: &str = "A table of this channel has changed its columns";
 
 /// How often a failing database is asked.
 const ATTEMPTS: u32 = 3;
+/// The time for all filters of a batch that PostgreSQL evaluates. Clients choose them, and all changes wait for them.
+const COMPARING: Duration = Duration::from_secs(5);
 
 /// Tables loaded for the relations that the stream announced last.
 #[derive(Default)]
@@ -103,11 +104,12 @@ struct Candidate {
 pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) {
     inner.metrics.changes.fetch_add(changes.len() as u64, Ordering::Relaxed);
     let mut left: Option<Vec<(usize, Arc<Entry>)>> = None;
+    let mut comparing = COMPARING;
     // Tokens may be exchanged during the query; those channels are then checked again.
     for _ in 0..4 {
         let mut attempt = 0;
         let outcome = loop {
-            match pass(inner, known, changes, left.as_deref()).await {
+            match pass(inner, known, changes, left.as_deref(), &mut comparing).await {
                 Ok(Some(again)) => break Ok(again),
                 Ok(None) => tracing::debug!("changes are not visible to others yet"),
                 Err(error) if attempt < ATTEMPTS => {
@@ -155,25 +157,26 @@ fn end(member: &Arc<Member>, message: &str) {
 
 /// One attempt for all candidates, or for those given. Returns those that must be checked again, or `None` while
 /// others cannot see the changes yet: the log runs ahead of visibility, with a synchronous standby until that has
-/// answered.
+/// answered. `comparing` is the time that is left for filters.
 async fn pass(
     inner: &Arc<Inner>,
     known: &mut Known,
     changes: &[Change],
     only: Option<&[(usize, Arc<Entry>)]>,
+    comparing: &mut Duration,
 ) -> Result<Option<Vec<(usize, Arc<Entry>)>>, DbError> {
     known.learn(inner, changes).await?;
     let mut asked = Asked::default();
     await_commits(&mut asked, changes);
     let mut groups: Vec<Arc<Identity>> = Vec::new();
     let mut candidates = Vec::new();
+    let mut questions = Questions::default();
     let (pairs, newest) = match only {
         Some(pairs) => (pairs.to_vec(), 0),
         None => find_pairs(inner, changes, 0),
     };
     {
         let mut numbers: HashMap<Arc<Identity>, usize> = HashMap::new();
-        let mut questions: Vec<Question> = Vec::new();
         for (place, entry) in pairs {
             let change = &changes[place];
             if known.table(&change.relation).is_none() {
@@ -202,14 +205,6 @@ async fn pass(
             });
             candidates.push(Candidate { change: place, entry, identity, group, passes, questions: pending });
         }
-        for question in questions {
-            asked.questions.push(asked.parts.len());
-            let values = array_of(
-                question.rows.iter().map(|(place, column)| changes[*place].filtered_cell(*column).and_then(Cell::text)),
-            );
-            let step = Step { text: question.sql.into(), params: vec![values, text(&question.value)], role: "".into() };
-            asked.parts.push(vec![timeout_step(), step]);
-        }
     }
     if candidates.is_empty() && changes.iter().all(|change| Some(change.xid) == known.visible) {
         return Ok(Some(Vec::new()));
@@ -236,7 +231,8 @@ async fn pass(
     if asked.parts.len() > first {
         answers.extend(run(inner, &asked.parts[first..]).await?);
     }
-    let mut again = send(inner, known, changes, candidates, &groups, &asked, &answers, &rights);
+    let compared = compare(inner, changes, &questions, comparing).await?;
+    let mut again = send(inner, known, changes, candidates, &groups, &asked, &answers, &rights, &compared);
     again.extend(late);
     Ok(Some(again))
 }

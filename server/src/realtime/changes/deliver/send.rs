@@ -1,9 +1,9 @@
 //! Sends what the answers allow.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::ask::{AllRights, Asked, new_key, old_key};
+use super::ask::{AllRights, Asked, Compared, is_fault, new_key, old_key};
 use super::write::{Outgoing, Shown, Writer};
 use super::{Candidate, Known, end};
 use crate::db::PartAnswer;
@@ -34,6 +34,7 @@ pub(super) fn send(
     asked: &Asked,
     answers: &[PartAnswer],
     rights: &AllRights,
+    compared: &Compared,
 ) -> Vec<(usize, Arc<Entry>)> {
     let mut sights: HashMap<(usize, usize), Visibility> = HashMap::new();
     for ((group, _), (part, places)) in &asked.visible {
@@ -45,32 +46,33 @@ pub(super) fn send(
                 (seen, Visibility::Unseen)
             }
             Err(refusal) => {
-                let is_fault =
-                    ["57", "53", "40", "08", "55", "58", "XX"].iter().any(|class| refusal.code.starts_with(class));
                 tracing::debug!(%refusal, role = groups[*group].caller.role, "a policy failed for a subscriber");
-                (Vec::new(), if is_fault { Visibility::Unknown } else { Visibility::Unseen })
+                (Vec::new(), if is_fault(refusal) { Visibility::Unknown } else { Visibility::Unseen })
             }
         };
         for (row, place) in places.iter().enumerate() {
             sights.insert((*group, *place), if seen.contains(&row) { Visibility::Seen } else { other });
         }
     }
-    let holds = |(question, row): &(usize, usize)| match &answers[asked.questions[*question]] {
-        Ok(rows) => rows.last().and_then(|rows| rows.get(*row)).is_some_and(|row| row.slice(0) == Some(&[1])),
-        Err(refusal) => {
-            tracing::debug!(%refusal, "a filter could not be compared");
-            false
-        }
+    // `None` if PostgreSQL has not answered; a question without the row is one that could not be compared.
+    let holds = |(question, row): &(usize, usize)| {
+        compared[*question].as_ref().map(|rows| rows.get(*row).copied().unwrap_or_default())
     };
     let mut writer = Writer::new(inner, changes);
     let mut again = Vec::new();
-    let mut failed: Vec<u64> = Vec::new();
+    let mut failed: HashSet<u64> = HashSet::new();
+    let mut fail = |entry: &Entry| {
+        if failed.insert(entry.member.id) {
+            end(&entry.member, "Changes could not be checked against the database");
+        }
+    };
     // A channel gets one message per change for all its subscriptions of the same shape.
     let mut outgoing: Vec<Outgoing> = Vec::new();
     let mut index: HashMap<MessageKey, usize> = HashMap::new();
     for candidate in candidates {
         let Candidate { change: place, entry, identity, group, passes, questions } = candidate;
-        let passes = passes && questions.iter().all(holds);
+        let passes = passes && !questions.iter().any(|asked| holds(asked) == Some(false));
+        let is_open = passes && questions.iter().any(|asked| holds(asked).is_none());
         let view = entry.subscription.view.as_deref();
         if !passes && view.is_none() {
             continue;
@@ -86,6 +88,10 @@ pub(super) fn send(
         }
         if !Arc::ptr_eq(&identity, &entry.member.identity.load()) {
             again.push((place, entry));
+            continue;
+        }
+        if is_open {
+            fail(&entry);
             continue;
         }
         let is_keyed = table.visible_sql.is_some();
@@ -107,10 +113,7 @@ pub(super) fn send(
                 Some(Visibility::Seen) => Shown::Row,
                 Some(Visibility::Unseen) if leaves() => Shown::Left,
                 Some(Visibility::Unknown) => {
-                    if !failed.contains(&entry.member.id) {
-                        failed.push(entry.member.id);
-                        end(&entry.member, "Changes could not be checked against the database");
-                    }
+                    fail(&entry);
                     continue;
                 }
                 // Not asked means not allowed.
