@@ -234,11 +234,10 @@ impl Storage {
 
     /// Checks that a bucket accepts an object of another bucket.
     fn check_destination(&self, rules: &Bucket, key: &ObjectKey, mime: &str, size: u64) -> Result<(), StorageError> {
-        if key.is_placeholder() {
-            return Ok(());
+        if !key.is_placeholder() {
+            check_mime(mime, rules)?;
         }
-        check_mime(mime, rules)?;
-        if size > self.size_limit(rules) { Err(StorageError::EntityTooLarge) } else { Ok(()) }
+        if size > self.size_limit(rules, key) { Err(StorageError::EntityTooLarge) } else { Ok(()) }
     }
 
     /// The media type detected from a file's bytes.

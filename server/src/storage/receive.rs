@@ -132,10 +132,8 @@ impl Incoming {
 
     /// Checks the bucket's restrictions as far as possible before the bytes arrive. Returns the size limit.
     pub fn check(&self, storage: &Storage, bucket: &Bucket, key: &ObjectKey) -> Result<u64, StorageError> {
-        let mut limit = storage.size_limit(bucket);
-        if key.is_placeholder() {
-            limit = 0;
-        } else {
+        let mut limit = storage.size_limit(bucket, key);
+        if !key.is_placeholder() {
             check_mime(&self.mime, bucket)?;
         }
         if storage.config.standard_size_limit > 0 {
