@@ -105,6 +105,7 @@ pub async fn copy(
         drop_rest: false,
         user_metadata: header_text(&request, "x-metadata").and_then(metadata_in_header),
     });
+    drop((fields, metadata));
     let scope = Scope::of(&request, "storage.object.copy");
     let (any, upsert) = (Conditions::default(), wants_upsert(&request));
     let (object, whole) = storage.copy_object(&caller, &scope, &route, changes, &any, upsert).await?;
@@ -265,6 +266,7 @@ pub async fn rename(
     let fields = body.fields()?;
     fields.require(&["bucketId", "sourceKey", "destinationKey"])?;
     let route = Route::of_body(&fields)?;
+    drop(fields);
     let scope = Scope::of(&request, "storage.object.move");
     for _ in 0..TRIES {
         if storage.move_object(&caller, &scope, &route).await? {
