@@ -119,6 +119,10 @@ async fn form_fields_before_the_file_are_its_metadata() {
     );
     let none = sent(field("cacheControl", "9")).await;
     assert_eq!(refusal(&none), (400, "400", "InvalidRequest", "InvalidRequest", "No content provided"));
+    // Values that would take much more memory than their text.
+    let countless = sent([field("metadata", &format!("[{}0]", "0,".repeat(30_000))), file.to_owned()].concat()).await;
+    let too_large = (400, "413", "Payload too large", "EntityTooLarge", "The object exceeded the maximum allowed size");
+    assert_eq!(refusal(&countless), too_large);
 
     // A raw body has the same metadata in headers, and its token may have no scheme.
     let raw = app.plain(Method::POST, "/storage/v1/object/b/raw").header("authorization", &app.service_key);
