@@ -286,6 +286,23 @@ async fn old_processes_are_replaced_and_late_answers_are_not_waited_for() {
     assert_eq!(call.text("clock").await.0, 200);
 }
 
+/// Regression: a body counted as a whole, so one longer than the budget was cut off.
+#[actix_web::test]
+async fn a_body_may_be_longer_than_the_budget_for_bodies() {
+    let count = "Deno.serve(async (request) => {\n  let length = 0;\n\
+         for await (const part of request.body!) length += part.length;\n  return new Response(`${length}`);\n});\n";
+    let project = Project::new("bodies", "", &[("supabase/functions/count/index.ts", count)]);
+    let started = project.command(&["start"]).env("FERROBASE_BODIES_MB", "1").output().expect("it runs");
+    assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    let status = project.status();
+    let text = |key: &str| status[key].as_str().expect("a text").to_owned();
+    let call = Caller { base: text("FUNCTIONS_URL"), key: text("ANON_KEY") };
+    let parts = || futures_util::stream::iter((0..64).map(|_| Ok::<_, std::io::Error>(vec![b'a'; 64 << 10])));
+    for body in [vec![b'a'; 4 << 20].into(), reqwest::Body::wrap_stream(parts())] {
+        assert_eq!(answered(call.post("count").body(body)).await, (200, (4 << 20).to_string()));
+    }
+}
+
 /// `functions serve --env-file --no-verify-jwt --import-map`: the server takes the options, and drops them when the command ends,
 /// even if it is killed.
 #[actix_web::test]

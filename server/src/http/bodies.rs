@@ -2,7 +2,8 @@
 //!
 //! A collected body counts until its answer begins. A body that is passed on as it arrives counts only with what is
 //! held at a time ([`hand_on`]), a discarded one not at all ([`pass_on`]). The beginnings of bodies have a separate
-//! budget, so that large bodies do not block small ones.
+//! budget, so that large bodies do not block small ones. The bodies of one client have at most half of either budget,
+//! or one of them has all that is free, so that no client blocks the others.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -37,8 +38,15 @@ struct Shared {
     beginnings: Budget,
     rest: Budget,
     freed: Notify,
-    /// The bytes of bodies that are passed on, by client. Each has at most half of the room, so none blocks the others.
-    handed_on: Mutex<HashMap<IpAddr, u64>>,
+    /// What the bodies of each client have taken. Without bodies, a client has no entry.
+    clients: Mutex<HashMap<IpAddr, Taken>>,
+}
+
+/// Bytes of the budget for beginnings and of the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    first: u64,
+    rest: u64,
 }
 
 impl Bodies {
@@ -48,7 +56,7 @@ impl Bodies {
             beginnings: Budget::of(most / 4),
             rest: Budget::of(most - most / 4),
             freed: Notify::new(),
-            handed_on: Mutex::default(),
+            clients: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -58,10 +66,25 @@ impl Bodies {
         self.shared.rest.most()
     }
 
-    /// For one body.
-    pub fn lease(&self) -> Rc<Lease> {
+    /// For one body of `client`, within the share of its network. An unknown client has no share.
+    pub fn lease(&self, client: Option<IpAddr>) -> Rc<Lease> {
         let (taken, is_passed_on, is_refused) = (Cell::default(), Cell::new(false), Cell::new(false));
-        Rc::new(Lease { shared: self.shared.clone(), taken, handed_on: Cell::default(), is_passed_on, is_refused })
+        let client = Cell::new(client.map(network));
+        Rc::new(Lease { shared: self.shared.clone(), client, taken, is_passed_on, is_refused })
+    }
+}
+
+impl Shared {
+    /// Takes both, or nothing and returns false.
+    fn take(&self, first: u64, rest: u64) -> bool {
+        if first > 0 && !self.beginnings.take(first) {
+            return false;
+        }
+        let has_room = rest == 0 || self.rest.take(rest);
+        if !has_room {
+            self.beginnings.give_back(first);
+        }
+        has_room
     }
 }
 
@@ -69,10 +92,9 @@ impl Bodies {
 #[derive(Debug)]
 pub struct Lease {
     shared: Arc<Shared>,
-    /// The shares of the budget for beginnings and of the rest.
-    taken: Cell<(u64, u64)>,
-    /// The client and the bytes of a body that is passed on.
-    handed_on: Cell<Option<(IpAddr, u64)>>,
+    /// The network of the client.
+    client: Cell<Option<IpAddr>>,
+    taken: Cell<Taken>,
     is_passed_on: Cell<bool>,
     is_refused: Cell<bool>,
 }
@@ -83,49 +105,39 @@ impl Lease {
         if self.is_passed_on.get() {
             return true;
         }
-        let length = length as u64;
-        let (first, rest) = self.taken.get();
-        let beginning = length.min(BEGINNING.saturating_sub(first));
-        if beginning > 0 && !self.shared.beginnings.take(beginning) {
-            return false;
-        }
-        let more = length - beginning;
-        if more > 0 && !self.shared.rest.take(more) {
-            self.shared.beginnings.give_back(beginning);
-            return false;
-        }
-        self.taken.set((first + beginning, rest + more));
-        true
-    }
-
-    /// Like [`Lease::take`], but within the share of one client.
-    fn take_for(&self, client: Option<IpAddr>, length: usize) -> bool {
-        let Some(client) = client.map(network) else { return self.take(length) };
-        let length_there = length as u64;
-        let mut handed_on = self.shared.handed_on.lock();
-        let has = handed_on.get(&client).copied().unwrap_or(0);
-        if has > 0 && has + length_there > self.shared.rest.most() / 2 {
-            return false;
-        }
-        let has_room = self.take(length);
+        let (length, own) = (length as u64, self.taken.get());
+        let first = length.min(BEGINNING.saturating_sub(own.first));
+        let rest = length - first;
+        let Some(client) = self.client.get() else {
+            let has_room = self.shared.take(first, rest);
+            if has_room {
+                self.taken.set(Taken { first: own.first + first, rest: own.rest + rest });
+            }
+            return has_room;
+        };
+        let mut clients = self.shared.clients.lock();
+        let all = clients.get(&client).copied().unwrap_or_default();
+        // Without others of this client, a body may take whatever is free.
+        let fits = |more: u64, own: u64, all: u64, budget: &Budget| {
+            more == 0 || all <= own || all.saturating_add(more) <= budget.most() / 2
+        };
+        let has_room = fits(first, own.first, all.first, &self.shared.beginnings)
+            && fits(rest, own.rest, all.rest, &self.shared.rest)
+            && self.shared.take(first, rest);
         if has_room {
-            handed_on.insert(client, has + length_there);
-            self.handed_on.set(Some((client, length_there)));
+            clients.insert(client, Taken { first: all.first + first, rest: all.rest + rest });
+            self.taken.set(Taken { first: own.first + first, rest: own.rest + rest });
         }
         has_room
     }
 
     /// Like [`Lease::take`], but waits a little for room.
     pub async fn take_soon(self: Rc<Self>, length: usize) -> bool {
-        self.take_once_freed(|lease| lease.take(length)).await
-    }
-
-    async fn take_once_freed(self: Rc<Self>, take: impl Fn(&Self) -> bool) -> bool {
         let shared = self.shared.clone();
         let deadline = Instant::now() + ROOM_WAIT;
         loop {
             let freed = shared.freed.notified();
-            if take(&self) {
+            if self.take(length) {
                 return true;
             }
             if timeout_at(deadline, freed).await.is_err() {
@@ -145,16 +157,17 @@ impl Lease {
     }
 
     fn give_back(&self) {
-        if let Some((client, length)) = self.handed_on.take() {
-            let mut handed_on = self.shared.handed_on.lock();
-            let left = handed_on.get(&client).map_or(0, |has| has.saturating_sub(length));
-            if left == 0 {
-                handed_on.remove(&client)
-            } else {
-                handed_on.insert(client, left)
-            };
+        let Taken { first, rest } = self.taken.take();
+        if let Some(client) = self.client.get() {
+            let mut clients = self.shared.clients.lock();
+            if let Some(all) = clients.get_mut(&client) {
+                *all = Taken { first: all.first.saturating_sub(first), rest: all.rest.saturating_sub(rest) };
+                if *all == Taken::default() {
+                    clients.remove(&client);
+                }
+            }
         }
-        let (first, rest) = self.taken.take();
+        // Every body begins with its beginning.
         if first > 0 {
             self.shared.beginnings.give_back(first);
             self.shared.rest.give_back(rest);
@@ -178,14 +191,17 @@ pub fn pass_on(request: &HttpRequest) {
 }
 
 /// Declares that the body of `request` is passed on as it arrives, with at most `held` bytes in memory. Its length is
-/// not limited, and only `held` counts. One `client` gets at most half of the room, or one body. Returns whether there
-/// is room, which may take a while.
+/// not limited, and only `held` counts, from now on as `client`'s if it is known. Returns whether there is room, which
+/// may take a while.
 #[must_use]
 pub async fn hand_on(request: &HttpRequest, client: Option<IpAddr>, held: usize) -> bool {
     let Some(lease) = request.extensions().get::<Rc<Lease>>().cloned() else { return true };
     lease.give_back();
     lease.is_passed_on.set(false);
-    let has_room = lease.clone().take_once_freed(|lease| lease.take_for(client, held)).await;
+    if client.is_some() {
+        lease.client.set(client.map(network));
+    }
+    let has_room = lease.clone().take_soon(held).await;
     lease.is_passed_on.set(true);
     has_room
 }
@@ -208,7 +224,7 @@ mod tests {
     fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
         let bodies = Bodies::new(4 << 20);
         assert_eq!(bodies.longest(), 3 << 20);
-        let (first, second, small) = (bodies.lease(), bodies.lease(), bodies.lease());
+        let (first, second, small) = (bodies.lease(None), bodies.lease(None), bodies.lease(None));
         assert!(first.take(2 << 20) && !second.take(2 << 20));
         assert!(second.take(1 << 20), "what was refused has taken nothing");
         assert!(small.take(BEGINNING as usize));
@@ -222,7 +238,7 @@ mod tests {
         let bodies = Bodies::new(4 << 20);
         let requests = [(); 5].map(|()| {
             let request = actix_web::test::TestRequest::default().to_http_request();
-            request.extensions_mut().insert(bodies.lease());
+            request.extensions_mut().insert(bodies.lease(None));
             request
         });
         let lease = |request: &HttpRequest| request.extensions().get::<Rc<Lease>>().cloned().expect("a lease");
@@ -247,7 +263,7 @@ mod tests {
         let bodies = Bodies::new(8 << 20);
         let request = || {
             let request = actix_web::test::TestRequest::default().to_http_request();
-            request.extensions_mut().insert(bodies.lease());
+            request.extensions_mut().insert(bodies.lease(None));
             request
         };
         let (busy, other): (Option<IpAddr>, _) = ("2001:db8::1".parse().ok(), "192.0.2.1".parse().ok());
@@ -265,14 +281,41 @@ mod tests {
         assert!(hand_on(&request(), busy, 1 << 20).await, "what ended counts no more");
         let small = Bodies::new(1 << 20);
         let only = request();
-        only.extensions_mut().insert(small.lease());
+        only.extensions_mut().insert(small.lease(None));
         assert!(hand_on(&only, busy, 700 << 10).await, "one body is always taken where there is room");
+    }
+
+    /// Regression: collected bodies had no share, so one client with many slow bodies blocked those of all others.
+    #[test]
+    fn collected_bodies_of_one_client_leave_room_for_others() {
+        let bodies = Bodies::new(8 << 20);
+        let (busy, other): (Option<IpAddr>, _) = ("2001:db8::1".parse().ok(), "192.0.2.1".parse().ok());
+        let neighbour = "2001:db8::2".parse().ok();
+        let begun = |client: Option<IpAddr>| {
+            let leases: Vec<_> = (0..1000).map(|_| bodies.lease(client)).collect();
+            leases.into_iter().filter(|lease| lease.take(BEGINNING as usize)).collect::<Vec<_>>()
+        };
+        let leases = begun(busy);
+        assert_eq!(leases.len(), 16, "half of the beginnings");
+        assert!(!bodies.lease(neighbour).take(1), "those of one network share");
+        let others = begun(other);
+        assert_eq!(others.len(), 16);
+        assert!(leases[0].take(4 << 20), "one body may be larger than the half");
+        assert!(!leases[1].take(1));
+        assert!(others[0].take(1 << 20), "there is room for another client");
+        drop(leases);
+        assert!(bodies.shared.clients.lock().keys().all(|client| Some(*client) == other));
+        drop(others);
+        assert_eq!(bodies.shared.clients.lock().len(), 0, "nothing is kept of clients without bodies");
+        assert_eq!(begun(busy).len(), 16, "what ended counts no more");
+        let all = bodies.lease(busy);
+        assert!(all.take(6 << 20) && !all.take(1 << 20), "a single body may take all of the rest");
     }
 
     #[tokio::test]
     async fn a_part_waits_until_another_body_is_answered() {
         let bodies = Bodies::new(4 << 20);
-        let (first, second) = (bodies.lease(), bodies.lease());
+        let (first, second) = (bodies.lease(None), bodies.lease(None));
         assert!(first.take(3 << 20));
         let waiting = second.clone().take_soon(1 << 20);
         let (is_taken, ()) = tokio::join!(waiting, async {

@@ -19,6 +19,8 @@ use futures_util::Stream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::bodies::{Bodies, Lease, no_room};
+use super::client::client_address;
+use crate::config::TrustedProxies;
 
 /// The longest silence within a body.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,7 +67,10 @@ fn bound_body(request: &mut ServiceRequest) -> Option<Rc<Lease>> {
     if matches!(body, Payload::None) || left == Some(0) {
         return None;
     }
-    let lease = request.app_data::<Data<Bodies>>().map(|bodies| bodies.lease());
+    // Where nobody tells whose forwarded headers count, a proxy would have the share of one client.
+    let proxies = request.app_data::<Data<TrustedProxies>>();
+    let client = proxies.and_then(|proxies| client_address(request.request(), proxies));
+    let lease = request.app_data::<Data<Bodies>>().map(|bodies| bodies.lease(client));
     if let Some(lease) = &lease {
         request.extensions_mut().insert(lease.clone());
     }
@@ -256,7 +261,7 @@ mod tests {
         let bodies = Bodies::new(4 << 20);
         let part = || Ok(Bytes::from(vec![0; 1 << 20]));
         let mut kept = bounded(body(stream::iter([part(), part(), part(), part(), part()])), None);
-        kept.lease = Some(bodies.lease());
+        kept.lease = Some(bodies.lease(None));
         let parts: Vec<_> = kept.by_ref().collect().await;
         assert!(parts[..3].iter().all(Result::is_ok));
         assert!(parts[3].as_ref().is_err_and(super::super::bodies::is_no_room));

@@ -184,6 +184,9 @@ fn refuse(respond: &mut SendResponse<Bytes>) {
 fn received(request: http_0_2::Request<RecvStream>, peer: Option<SocketAddr>) -> (Request, bool) {
     let (parts, body) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
+    // In HTTP/2 only the frames tell that a body follows. CONNECT has none unless it announces one.
+    let is_unannounced =
+        !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) && parts.method != Method::CONNECT;
     let body: BoxedPayloadStream = Box::pin(stream::unfold(body, async |mut body| {
         let part = match body.data().await? {
             Ok(part) => body.flow_control().release_capacity(part.len()).map(|()| part),
@@ -198,6 +201,9 @@ fn received(request: http_0_2::Request<RecvStream>, peer: Option<SocketAddr>) ->
     head.version = parts.version;
     head.headers = parts.headers.into();
     head.peer_addr = peer;
+    if is_unannounced {
+        head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
     if let Some(authority) = parts.uri.authority()
         && !head.headers.contains_key(HOST)
         && let Ok(value) = HeaderValue::from_str(authority.as_str())

@@ -43,6 +43,7 @@ pub async fn create(
     let kind = fields.one_of("type", &["STANDARD", "ANALYTICS"])?;
     let limit = fields.size("file_size_limit")?;
     let types = fields.strings("allowed_mime_types")?;
+    drop(fields);
     if !is_new_bucket_name(&name) || !is_bucket_name(&id) {
         return Err(StorageError::InvalidBucketName);
     }
@@ -161,6 +162,7 @@ pub async fn update(
     let public = fields.boolean("public")?;
     let limit = storage.limit_in_bytes(fields.size("file_size_limit")?)?;
     let types = checked_types(fields.strings("allowed_mime_types")?)?;
+    drop(fields);
     if !is_bucket_name(&id) {
         return Err(StorageError::InvalidBucketName);
     }

@@ -105,6 +105,7 @@ pub async fn copy(
         drop_rest: false,
         user_metadata: header_text(&request, "x-metadata").and_then(metadata_in_header),
     });
+    drop((fields, metadata));
     let scope = Scope::of(&request, "storage.object.copy");
     let (any, upsert) = (Conditions::default(), wants_upsert(&request));
     let (object, whole) = storage.copy_object(&caller, &scope, &route, changes, &any, upsert).await?;
@@ -234,11 +235,10 @@ impl Storage {
 
     /// Checks that a bucket accepts an object of another bucket.
     fn check_destination(&self, rules: &Bucket, key: &ObjectKey, mime: &str, size: u64) -> Result<(), StorageError> {
-        if key.is_placeholder() {
-            return Ok(());
+        if !key.is_placeholder() {
+            check_mime(mime, rules)?;
         }
-        check_mime(mime, rules)?;
-        if size > self.size_limit(rules) { Err(StorageError::EntityTooLarge) } else { Ok(()) }
+        if size > self.size_limit(rules, key) { Err(StorageError::EntityTooLarge) } else { Ok(()) }
     }
 
     /// The media type detected from a file's bytes.
@@ -266,6 +266,7 @@ pub async fn rename(
     let fields = body.fields()?;
     fields.require(&["bucketId", "sourceKey", "destinationKey"])?;
     let route = Route::of_body(&fields)?;
+    drop(fields);
     let scope = Scope::of(&request, "storage.object.move");
     for _ in 0..TRIES {
         if storage.move_object(&caller, &scope, &route).await? {

@@ -4,6 +4,7 @@
 //! list of one, and a list of one becomes its value. SDKs in several languages rely on this. Reference: Ajv `coerceTypes:
 //! "array"`, Fastify's messages (`body/limit must be integer`).
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -11,6 +12,7 @@ use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
 use actix_web::web::Bytes;
 use actix_web::{FromRequest, HttpRequest};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::error::StorageError;
@@ -50,7 +52,8 @@ const NO_JSON: &str = "Body is not valid JSON but content-type is set to 'applic
 const EMPTY: &str = "Body cannot be empty when content-type is set to 'application/json'";
 
 impl JsonBody {
-    /// The fields of the body, which must be an object.
+    /// The fields of the body, which must be an object. Handlers drop them before they wait, because the budget for bodies
+    /// counts only the text.
     pub fn fields(&self) -> Result<Fields, StorageError> {
         match self.media_type.as_deref() {
             // A text body is not an object, and an absent one is null.
@@ -74,6 +77,87 @@ impl JsonBody {
             Some(kind) if is_media_type(kind) => Ok(()),
             Some(_) => Err(StorageError::NotJson),
         }
+    }
+}
+
+/// How many values JSON may have: this many, and one more for so many bytes. A parsed value takes about a hundred bytes, so
+/// that short ones take sixty times the memory of their text.
+const MAX_VALUES: usize = 10_000;
+const BYTES_PER_VALUE: usize = 16;
+
+/// Why JSON was not parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonFault {
+    Syntax,
+    TooManyValues,
+}
+
+/// Parses JSON from a client unless it would take much more memory than its text.
+pub fn parse_json(text: &[u8]) -> Result<Value, JsonFault> {
+    let mut left = MAX_VALUES + text.len() / BYTES_PER_VALUE;
+    let counted = Count { left: &mut left }.deserialize(&mut serde_json::Deserializer::from_slice(text));
+    match counted {
+        Err(_) if left == 0 => Err(JsonFault::TooManyValues),
+        Err(_) => Err(JsonFault::Syntax),
+        Ok(()) => serde_json::from_slice(text).map_err(|_| JsonFault::Syntax),
+    }
+}
+
+/// Counts values down to zero without keeping any. Refuses the value after the last.
+struct Count<'a> {
+    left: &'a mut usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Count<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        *self.left = self.left.checked_sub(1).ok_or_else(|| Error::custom("too many values"))?;
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Count<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Count { left: &mut *self.left })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        while object.next_key::<serde::de::IgnoredAny>()?.is_some() {
+            object.next_value_seed(Count { left: &mut *self.left })?;
+        }
+        Ok(())
     }
 }
 
@@ -112,7 +196,10 @@ impl Fields {
         if body.is_empty() {
             return Err(StorageError::Invalid("body must be object".to_owned()));
         }
-        let value = serde_json::from_slice(body).map_err(|_| StorageError::Unparsed(NO_JSON))?;
+        let value = parse_json(body).map_err(|fault| match fault {
+            JsonFault::Syntax => StorageError::Unparsed(NO_JSON),
+            JsonFault::TooManyValues => StorageError::BodyTooLarge,
+        })?;
         match value {
             Value::Object(fields) => Ok(Self { at: "body".to_owned(), fields }),
             _ => Err(StorageError::Invalid("body must be object".to_owned())),
@@ -405,6 +492,29 @@ mod tests {
         assert_eq!(said(Fields::of_body(b"")), "body must be object");
         assert_eq!(said(Fields::of_body(b"[]")), "body must be object");
         assert_eq!(said(Fields::of_query("limit=x").integer("limit", 1)), "querystring/limit must be integer");
+    }
+
+    /// Regression: values take sixty times the memory of a text such as this, before anything is known of the caller.
+    #[test]
+    fn a_body_of_countless_values_is_refused_and_one_of_many_names_is_not() {
+        let list = |item: &str, count: usize| format!("{{\"prefixes\":[{}]}}", vec![item; count].join(","));
+        for item in ["0", "[]", "{}", "{\"\":0}", "\"\""] {
+            assert_eq!(said(Fields::of_body(list(item, 600_000).as_bytes())), StorageError::BodyTooLarge.to_string());
+        }
+        let nested = format!("{{\"a\":{}}}", list("0", 20_000));
+        assert!(matches!(Fields::of_body(nested.as_bytes()), Err(StorageError::BodyTooLarge)));
+        let keys: Vec<String> = (0..100_000).map(|key| format!("\"{key}\":0")).collect();
+        assert!(matches!(
+            Fields::of_body(format!("{{{}}}", keys.join(",")).as_bytes()),
+            Err(StorageError::BodyTooLarge)
+        ));
+        for (name, count) in [("\"a\"", 10_000), ("\"12345.txt\"", 30_000), ("\"folder/picture.png\"", 180_000)] {
+            let fields = Fields::of_body(list(name, count).as_bytes()).expect("fields");
+            assert_eq!(fields.some_strings("prefixes", usize::MAX).expect("names").len(), count, "{name}");
+        }
+        for broken in ["{", "{\"a\":}", "{} {}", "{\"a\":\"\\ud800\"}", &"[".repeat(1 << 20)] {
+            assert!(matches!(Fields::of_body(broken.as_bytes()), Err(StorageError::Unparsed(NO_JSON))), "{broken:.9}");
+        }
     }
 
     #[test]

@@ -64,9 +64,15 @@ pub fn is_listed_type(text: &str) -> bool {
 const ROBOTS_RULES: [&str; 8] =
     ["all", "noindex", "nofollow", "none", "nosnippet", "indexifembedded", "notranslate", "noimageindex"];
 
+/// Maximum length of an `X-Robots-Tag`, in bytes. It is stored with the object and sent with every download.
+const MAX_ROBOTS_TAG: usize = 1024;
+
 /// Checks an `X-Robots-Tag`: known rules, optionally with values or for one named crawler.
 pub fn check_robots_tag(text: &str) -> Result<(), StorageError> {
     let refused = |why: String| Err(StorageError::InvalidRobotsTag(why));
+    if text.len() > MAX_ROBOTS_TAG {
+        return refused(format!("X-Robots-Tag header value must have at most {MAX_ROBOTS_TAG} bytes"));
+    }
     if text.trim().is_empty() {
         return refused("X-Robots-Tag header value must be a non-empty string".to_owned());
     }
@@ -83,43 +89,45 @@ pub fn check_robots_tag(text: &str) -> Result<(), StorageError> {
         } else {
             rest.find(',').unwrap_or(rest.len())
         };
-        let rule = rest[..end].trim();
+        let mut rule = rest[..end].trim();
         rest = rest.get(end + 1..).unwrap_or("").trim();
         if rule.is_empty() {
             return refused("X-Robots-Tag header contains empty rule".to_owned());
         }
-        if ROBOTS_RULES.contains(&rule) {
-            continue;
-        }
-        let Some((name, value)) = rule.split_once(':').map(|(name, value)| (name.trim(), value.trim())) else {
-            return refused(format!("Invalid X-Robots-Tag rule: \"{rule}\""));
-        };
-        let whole = |value: &str| value.parse::<i64>().is_ok_and(|n| n >= -1) && !value.starts_with('+');
-        match name {
-            "max-snippet" | "max-image-preview" | "max-video-preview" | "unavailable_after" if value.is_empty() => {
-                return refused(format!("X-Robots-Tag rule \"{name}\" requires a value"));
-            }
-            "max-snippet" | "max-video-preview" if !whole(value) => {
-                return refused(format!("X-Robots-Tag \"{name}\" value must be an integer >= -1, got: \"{value}\""));
-            }
-            "max-image-preview" if !["none", "standard", "large"].contains(&value) => {
-                return refused(format!(
-                    "X-Robots-Tag \"max-image-preview\" value must be one of: none, standard, large, got: \"{value}\""
-                ));
-            }
-            "unavailable_after" if !value.contains(|c: char| c.is_ascii_digit()) => {
-                return refused(format!(
-                    "X-Robots-Tag \"unavailable_after\" value must be a valid date, got: \"{value}\""
-                ));
-            }
-            "max-snippet" | "max-image-preview" | "max-video-preview" | "unavailable_after" => {}
-            agent if value.is_empty() => {
-                return refused(format!("X-Robots-Tag user agent \"{agent}\" has no rules specified"));
-            }
-            _ => check_robots_tag(value)?,
+        while let Some(of_agent) = check_robots_rule(rule)? {
+            rule = of_agent;
         }
     }
     Ok(())
+}
+
+/// Checks a rule without commas, or a date. Returns the rule that follows the name of a crawler, which is not yet checked.
+fn check_robots_rule(rule: &str) -> Result<Option<&str>, StorageError> {
+    let refused = |why: String| Err(StorageError::InvalidRobotsTag(why));
+    if ROBOTS_RULES.contains(&rule) {
+        return Ok(None);
+    }
+    let Some((name, value)) = rule.split_once(':').map(|(name, value)| (name.trim(), value.trim())) else {
+        return refused(format!("Invalid X-Robots-Tag rule: \"{rule}\""));
+    };
+    let whole = |value: &str| value.parse::<i64>().is_ok_and(|n| n >= -1) && !value.starts_with('+');
+    match name {
+        "max-snippet" | "max-image-preview" | "max-video-preview" | "unavailable_after" if value.is_empty() => {
+            refused(format!("X-Robots-Tag rule \"{name}\" requires a value"))
+        }
+        "max-snippet" | "max-video-preview" if !whole(value) => {
+            refused(format!("X-Robots-Tag \"{name}\" value must be an integer >= -1, got: \"{value}\""))
+        }
+        "max-image-preview" if !["none", "standard", "large"].contains(&value) => refused(format!(
+            "X-Robots-Tag \"max-image-preview\" value must be one of: none, standard, large, got: \"{value}\""
+        )),
+        "unavailable_after" if !value.contains(|c: char| c.is_ascii_digit()) => {
+            refused(format!("X-Robots-Tag \"unavailable_after\" value must be a valid date, got: \"{value}\""))
+        }
+        "max-snippet" | "max-image-preview" | "max-video-preview" | "unavailable_after" => Ok(None),
+        agent if value.is_empty() => refused(format!("X-Robots-Tag user agent \"{agent}\" has no rules specified")),
+        _ => Ok(Some(value)),
+    }
 }
 
 /// Whether `mime` matches a bucket's list, ignoring parameters and case. `type/*`, `*` and `*/*` are patterns.
@@ -189,12 +197,36 @@ mod tests {
             "max-snippet: -1, max-image-preview:large",
             "unavailable_after: Wed, 21 Oct 2026 07:28:00 GMT, noindex",
             "googlebot: noindex",
+            "googlebot: noindex, nofollow, otherbot: max-snippet: 5",
+            "googlebot: unavailable_after: 2026-10-21",
         ] {
             assert!(check_robots_tag(good).is_ok(), "{good}");
         }
-        for bad in ["", "nope", "noindex,,none", "max-snippet: x", "max-image-preview: huge", "bot:", "bot: nope"] {
+        for bad in [
+            "",
+            "nope",
+            "noindex,,none",
+            "max-snippet: x",
+            "max-image-preview: huge",
+            "bot:",
+            "bot: nope",
+            "bot: max-snippet:",
+        ] {
             assert!(check_robots_tag(bad).is_err(), "{bad}");
         }
+    }
+
+    /// Each colon once cost a frame of the stack, so that one header ended the process.
+    #[test]
+    fn a_long_robots_tag_is_refused_however_deep_it_is() {
+        let colons = "a:".repeat(60_000);
+        for (bad, why) in [(colons.as_str(), "at most 1024 bytes"), (&colons[..1024], "user agent \"a\" has no rules")]
+        {
+            let refused = check_robots_tag(bad);
+            assert!(matches!(&refused, Err(StorageError::InvalidRobotsTag(text)) if text.contains(why)), "{refused:?}");
+        }
+        assert!(check_robots_tag(&format!("{}none", "a:".repeat(510))).is_ok());
+        assert!(check_robots_tag(&"noindex, ".repeat(200)).is_err());
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub async fn list(
         order = sort_by.one_of("order", &["asc", "desc"])?.unwrap_or(order);
     }
     let search = asked.string("search")?.unwrap_or_default();
+    drop(asked);
     let prefix = if prefix.is_empty() || prefix.ends_with('/') { prefix } else { format!("{prefix}/") };
     let tx = storage.as_caller(&caller, &Scope::of(&request, "storage.object.list")).await?;
     let rows = queries::list_objects(
@@ -74,6 +75,7 @@ pub async fn list_v2(
         sorting.column = sort_by.one_of("column", &["name", "updated_at", "created_at"])?.unwrap_or("name");
         sorting.descending = sort_by.one_of("order", &["asc", "desc"])? == Some("desc");
     }
+    drop(fields);
     let position = cursor.as_deref().map(Position::parse).transpose()?;
     let asked = Asked {
         bucket: &bucket,

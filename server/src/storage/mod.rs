@@ -227,8 +227,11 @@ impl Storage {
         Ok(self.db.as_caller(&as_service(caller), &scope.settings(caller, &subject)).await?)
     }
 
-    /// The size limit of objects in this bucket.
-    fn size_limit(&self, bucket: &queries::Bucket) -> u64 {
+    /// The size limit of an object in this bucket. A folder's placeholder may have any type, so it must be empty.
+    fn size_limit(&self, bucket: &queries::Bucket, key: &ObjectKey) -> u64 {
+        if key.is_placeholder() {
+            return 0;
+        }
         let own = bucket.file_size_limit.and_then(|limit| u64::try_from(limit).ok());
         own.map_or(self.config.file_size_limit, |own| own.min(self.config.file_size_limit))
     }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::backend::{NewFile, StoredFile};
 use super::error::StorageError;
+use super::fields::{JsonFault, parse_json};
 use super::key::{self, ObjectKey, mime_allowed};
 use super::queries::Bucket;
 use super::{Storage, header_text};
@@ -116,8 +117,14 @@ impl Incoming {
                     return Err(StorageError::InvalidRequest("Invalid cacheControl".to_owned()));
                 }
                 "cacheControl" if !text.is_empty() => cache_control = format!("max-age={text}"),
-                // As in the reference, invalid JSON is ignored.
-                "metadata" | "userMetadata" => user_metadata = serde_json::from_str(&text).ok(),
+                "metadata" | "userMetadata" => {
+                    user_metadata = match parse_json(text.as_bytes()) {
+                        Ok(metadata) => Some(metadata),
+                        // As in the reference, invalid JSON is ignored.
+                        Err(JsonFault::Syntax) => None,
+                        Err(JsonFault::TooManyValues) => return Err(StorageError::EntityTooLarge),
+                    }
+                }
                 "contentType" if !text.is_empty() => declared_type = Some(text),
                 _ => {}
             }
@@ -132,10 +139,8 @@ impl Incoming {
 
     /// Checks the bucket's restrictions as far as possible before the bytes arrive. Returns the size limit.
     pub fn check(&self, storage: &Storage, bucket: &Bucket, key: &ObjectKey) -> Result<u64, StorageError> {
-        let mut limit = storage.size_limit(bucket);
-        if key.is_placeholder() {
-            limit = 0;
-        } else {
+        let mut limit = storage.size_limit(bucket, key);
+        if !key.is_placeholder() {
             check_mime(&self.mime, bucket)?;
         }
         if storage.config.standard_size_limit > 0 {

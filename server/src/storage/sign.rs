@@ -49,6 +49,7 @@ pub async fn sign_download(
     let fields = body.fields()?;
     let seconds = expires_in(&fields)?;
     let transformations = storage.transformations(&fields)?;
+    drop(fields);
     let route = if transformations.is_some() { "/render/image/sign" } else { "/object/sign" };
     let path = format!("{bucket}/{}", key.as_str());
     let token = download_token(&storage, &path, seconds, transformations)?;
@@ -73,6 +74,7 @@ pub async fn sign_downloads(
     fields.require(&["expiresIn", "paths"])?;
     let seconds = expires_in(&fields)?;
     let paths = fields.some_strings("paths", MAX_PATHS)?;
+    drop(fields);
     // No name contains NUL, and PostgreSQL would refuse the parameter.
     let asked: Vec<String> = paths.iter().filter(|path| !path.contains('\0')).cloned().collect();
     let tx = storage.as_caller(&caller, &Scope::of(&request, "storage.object.sign_many")).await?;

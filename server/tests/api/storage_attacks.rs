@@ -17,6 +17,17 @@ async fn upload(actor: &Actor<'_>, path: &str, mime: &str, body: &str) -> Reply 
     send(request.header("content-type", mime).body(body.to_owned())).await
 }
 
+/// Regression: such a header overflowed a stack, which ended the process.
+#[actix_web::test]
+async fn a_header_with_countless_colons_is_refused() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let request = app.service().request(Method::POST, "/storage/v1/object/open/a");
+    let refused = send(request.header("x-robots-tag", "a:".repeat(60_000)).body("x")).await;
+    assert_eq!((refused.status, &refused.body["error"]), (400, &json!("invalid_x_robots_tag")), "{}", refused.body);
+    assert_eq!(upload(&app.service(), "open/a", "text/plain", "x").await.status, 200, "the server is still there");
+}
+
 /// An uploaded script must not run on the app's origin, whatever its name or media type and however it is fetched.
 #[actix_web::test]
 async fn uploads_never_run_on_the_apps_origin() {

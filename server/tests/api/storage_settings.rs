@@ -59,8 +59,24 @@ async fn limits_are_settings() {
     assert_eq!(service.post("/storage/v1/bucket", bucket).await.status, 200);
     assert_eq!(upload(&service, "pictures/a/.emptyFolderPlaceholder", "").await.status, 200);
     assert_eq!(refusal(&upload(&service, "pictures/b/.emptyFolderPlaceholder", "x").await), too_large);
+    // A copy or move to its name does not evade the bucket's rules.
+    assert_eq!(upload(&service, "b/text", "x").await.status, 200);
+    let to = |verb: &str, from: &str, name: &str| {
+        let body = json!({
+            "bucketId": "b", "sourceKey": from, "destinationBucket": "pictures", "destinationKey": name,
+        });
+        let path = format!("/storage/v1/object/{verb}");
+        let service = &service;
+        async move { service.post(&path, body).await }
+    };
+    for verb in ["copy", "move"] {
+        assert_eq!(refusal(&to(verb, "text", "c/.emptyFolderPlaceholder").await), too_large, "{verb}");
+    }
+    assert_eq!(upload(&service, "b/empty", "").await.status, 200);
+    assert_eq!(to("copy", "empty", "c/.emptyFolderPlaceholder").await.status, 200);
+    assert_eq!(to("move", "empty", "d/.emptyFolderPlaceholder").await.status, 200);
 
-    for name in ["1", "2", "3"] {
+    for name in ["1", "2"] {
         assert_eq!(upload(&service, &format!("b/{name}"), "x").await.status, 200);
     }
     let full = service.post("/storage/v1/bucket/b/empty", json!({})).await;
@@ -103,6 +119,10 @@ async fn form_fields_before_the_file_are_its_metadata() {
     );
     let none = sent(field("cacheControl", "9")).await;
     assert_eq!(refusal(&none), (400, "400", "InvalidRequest", "InvalidRequest", "No content provided"));
+    // Values that would take much more memory than their text.
+    let countless = sent([field("metadata", &format!("[{}0]", "0,".repeat(30_000))), file.to_owned()].concat()).await;
+    let too_large = (400, "413", "Payload too large", "EntityTooLarge", "The object exceeded the maximum allowed size");
+    assert_eq!(refusal(&countless), too_large);
 
     // A raw body has the same metadata in headers, and its token may have no scheme.
     let raw = app.plain(Method::POST, "/storage/v1/object/b/raw").header("authorization", &app.service_key);

@@ -23,6 +23,8 @@ pub enum RelayError {
     Limit,
     #[error("Function did not respond in time")]
     Timeout,
+    #[error("Too many request bodies at once")]
+    Busy,
 }
 
 impl RelayError {
@@ -35,6 +37,7 @@ impl RelayError {
             Self::Exited => (500, json!("WORKER_ERROR"), "WORKER_ERROR"),
             Self::Limit => (546, json!("WORKER_LIMIT"), "WORKER_RESOURCE_LIMIT"),
             Self::Timeout => (504, json!("IDLE_TIMEOUT"), "IDLE_TIMEOUT"),
+            Self::Busy => (503, json!("SERVICE_UNAVAILABLE"), "SERVICE_UNAVAILABLE"),
         };
         let message = match self {
             Self::NoDeno => {

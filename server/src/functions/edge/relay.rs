@@ -15,8 +15,10 @@ use tokio::io::AsyncWriteExt;
 use super::error::RelayError;
 use super::worker::{Ended, OpenRequest};
 use super::{Edge, Received};
-use crate::http::cors;
+use crate::config::TrustedProxies;
+use crate::http::client::client_address;
 use crate::http::takeover::{self, Taken};
+use crate::http::{bodies, cors};
 use crate::jwt::bearer::{Bearer, BearerError};
 
 /// Headers of a single connection (RFC 9110, 7.6.1).
@@ -39,6 +41,11 @@ const OURS: [HeaderName; 6] = [
     HeaderName::from_static("x-forwarded-path"),
     HeaderName::from_static("x-ferrobase-worker"),
 ];
+
+/// How many parts of a body wait for the function.
+const PARTS: usize = 4;
+/// How much of a body is in memory, in bytes: those parts, one that was read and one that is being sent, each of up to 32 KiB.
+const HELD: usize = (PARTS + 2) * (32 << 10);
 
 /// How often a function's processor time is checked.
 const CPU_EVERY: Duration = Duration::from_millis(100);
@@ -79,6 +86,13 @@ async fn forward(
             Err(BearerError::Invalid | BearerError::Expired) => return Err(RelayError::InvalidToken),
         }
     }
+    let is_upgrade = wants_websocket(request.headers());
+    let has_body = !is_upgrade
+        && (request.headers().contains_key(header::TRANSFER_ENCODING)
+            || request.headers().get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0"));
+    if has_body {
+        hand_on(request).await?;
+    }
     let visit = inner.worker(&function).await?.enter(received);
     let worker = &visit.worker;
     // The function's own path begins with its name.
@@ -86,7 +100,6 @@ async fn forward(
     let target = path.strip_prefix("/functions/v1").unwrap_or(path);
     let url = format!("http://127.0.0.1:{}{target}", worker.port);
     let method = reqwest::Method::from_bytes(request.method().as_str().as_bytes()).map_err(|_| RelayError::NotFound)?;
-    let is_upgrade = wants_websocket(request.headers());
     let mut call = inner.http.request(method, url);
     for (name, value) in request.headers() {
         if is_passed_on(name) {
@@ -101,8 +114,6 @@ async fn forward(
         .header("x-forwarded-proto", request.connection_info().scheme())
         .header("x-forwarded-path", request.path());
     let mut body = body;
-    let has_body = request.headers().contains_key(header::TRANSFER_ENCODING)
-        || request.headers().get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0");
     let mut rest = None;
     if is_upgrade {
         call = call.header("connection", "upgrade").header("upgrade", "websocket");
@@ -112,7 +123,7 @@ async fn forward(
             call = call.header("content-length", length.as_bytes());
         }
         // The payload stays on this thread; the HTTP client reads from a channel.
-        let (send, receive) = tokio::sync::mpsc::channel(4);
+        let (send, receive) = tokio::sync::mpsc::channel(PARTS);
         actix_web::rt::spawn(async move {
             while let Some(part) = body.next().await {
                 let part = part.map_err(|error| std::io::Error::other(error.to_string()));
@@ -163,6 +174,14 @@ async fn forward(
         }
         _ => answer(response, visit),
     })
+}
+
+/// Lets the body of `request` be of any length, because the function reads it as it arrives.
+async fn hand_on(request: &HttpRequest) -> Result<(), RelayError> {
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let client = request.app_data::<web::Data<TrustedProxies>>().and_then(|proxies| client_address(request, proxies));
+    let has_room = bodies::hand_on(request, client, announced.unwrap_or(HELD).min(HELD)).await;
+    if has_room { Ok(()) } else { Err(RelayError::Busy) }
 }
 
 /// Whether a client's header is passed to the function.
@@ -256,6 +275,30 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::bodies::Bodies;
+    use actix_web::HttpMessage as _;
+    use actix_web::test::TestRequest;
+
+    /// Regression: a body counted as a whole, so one that was longer than the budget was cut off.
+    #[actix_web::test]
+    async fn a_body_counts_only_with_what_is_held_of_it() {
+        let bodies = Bodies::new(1 << 20);
+        let proxies = web::Data::new(TrustedProxies::default());
+        let begin = |client: &str| {
+            let peer = format!("{client}:9").parse().expect("an address");
+            let request = TestRequest::post().peer_addr(peer).app_data(proxies.clone()).to_http_request();
+            request.extensions_mut().insert(bodies.lease(None));
+            request
+        };
+        let requests = [begin("192.0.2.1"), begin("192.0.2.1"), begin("192.0.2.2")];
+        for request in &requests {
+            hand_on(request).await.expect("room");
+            let lease = request.extensions().get::<std::rc::Rc<bodies::Lease>>().cloned().expect("a lease");
+            assert!(lease.take(100 << 20), "however long it is");
+        }
+        assert_eq!(hand_on(&begin("192.0.2.1")).await, Err(RelayError::Busy), "a client has half of the room");
+        hand_on(&begin("192.0.2.2")).await.expect("room for another client");
+    }
 
     #[test]
     fn clients_cannot_set_the_servers_forwarding_headers() {

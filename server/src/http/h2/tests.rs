@@ -312,6 +312,31 @@ async fn a_body_of_another_length_than_declared_is_never_taken_for_whole() {
     .await;
 }
 
+/// Regression: what relays bodies took a request without `Content-Length` for one without a body.
+#[tokio::test]
+async fn a_body_of_unknown_length_is_announced_as_in_http_1() {
+    local(async {
+        let (io, _served) = served(PATIENT, |request| async {
+            let headers = request.headers().clone();
+            let is_chunked = headers.get(TRANSFER_ENCODING).is_some_and(|value| value == "chunked");
+            let expected = match request.path() {
+                "/unknown" => (true, false, 5000),
+                "/known" => (false, true, 5000),
+                _ => (false, false, 0),
+            };
+            let found = (is_chunked, headers.contains_key(CONTENT_LENGTH), read(request).await.expect("a body"));
+            plain(if found == expected { StatusCode::OK } else { StatusCode::BAD_REQUEST })
+        });
+        let client = speaking(io).await;
+        assert_eq!(upload(&client, "/unknown", None, 5000).await.ok(), Some(200));
+        assert_eq!(upload(&client, "/known", Some(5000), 5000).await.ok(), Some(200));
+        for method in ["GET", "POST"] {
+            assert_eq!(status(&client, request(method, "/none")).await.ok(), Some(200), "{method}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_request_has_one_host() {
     local(async {

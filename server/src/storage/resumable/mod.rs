@@ -172,11 +172,6 @@ impl Permission {
     }
 }
 
-/// The size limit of an upload.
-fn most(storage: &Storage, rules: &Bucket, key: &ObjectKey) -> u64 {
-    if key.is_placeholder() { 0 } else { storage.size_limit(rules) }
-}
-
 /// `POST`: a new upload, optionally with its first bytes.
 async fn create(
     storage: &web::Data<Storage>,
@@ -191,7 +186,7 @@ async fn create(
     let key = ObjectKey::parse(&announced.object_name)?;
     let scope = Scope::of(request, "storage.tus.upload.create");
     let permitted = permission.look(storage, scope, &announced.bucket_name, &key, &announced).await?;
-    let limit = most(storage, &permitted.rules, &key);
+    let limit = storage.size_limit(&permitted.rules, &key);
     if announced.size.is_some_and(|size| size > limit) {
         return Err(TusError::TooLargeInAll);
     }
@@ -267,7 +262,7 @@ async fn make_object(
     let made = async {
         let scope = Scope::of(request, "storage.tus.upload.part");
         let permitted = permission.look(storage, scope, &id.bucket, &id.key, &upload.announced).await?;
-        let limit = most(storage, &permitted.rules, &id.key);
+        let limit = storage.size_limit(&permitted.rules, &id.key);
         let nothing = None::<futures_util::stream::Empty<Result<Bytes, StorageError>>>;
         take(storage, id, permitted, upload.offset, limit, None, nothing).await
     };
@@ -300,7 +295,7 @@ async fn write(
     }
     let scope = Scope::of(request, "storage.tus.upload.part");
     let permitted = permission.look(storage, scope, &id.bucket, &id.key, &upload.announced).await?;
-    let limit = most(storage, &permitted.rules, &id.key);
+    let limit = storage.size_limit(&permitted.rules, &id.key);
     if let Some(size) = number_in(request, "upload-length")? {
         match upload.size {
             Some(_) => return Err(TusError::NoLength),

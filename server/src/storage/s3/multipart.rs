@@ -222,7 +222,7 @@ async fn take_part(
 ) -> Result<StoredFile, StorageError> {
     let upload = find(call, key).await?;
     let rules = look(call, key, &upload.metadata, &upload.user_metadata, operation).await?;
-    let most = call.storage.size_limit(&rules);
+    let most = call.storage.size_limit(&rules, key);
     if length > most.min(LONGEST_PART) {
         return Err(StorageError::EntityTooLarge);
     }
@@ -318,7 +318,7 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
     if parts.is_empty() {
         return Err(refused(400, "MalformedXML", "You must specify at least one part"));
     }
-    if size > call.storage.size_limit(&rules) {
+    if size > call.storage.size_limit(&rules, &key) {
         return Err(StorageError::EntityTooLarge);
     }
     let mut digest = Md5::new();

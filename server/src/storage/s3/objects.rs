@@ -143,7 +143,7 @@ pub async fn store(
     if !key.is_placeholder() {
         check_mime(&said.mime, &rules)?;
     }
-    let most = length.most(call.storage.size_limit(&rules))?;
+    let most = length.most(call.storage.size_limit(&rules, &key))?;
     permitted.map_err(taken)?;
     call.storage.hand_on(&call.request).await?;
     let version = Uuid::new_v4();

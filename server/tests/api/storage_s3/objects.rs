@@ -240,6 +240,24 @@ async fn write_conditions_are_checked_or_refused_but_never_ignored() {
     );
 }
 
+/// Regression: a placeholder may have any type, and could have any size, so its name evaded a bucket's rules.
+#[actix_web::test]
+async fn a_folders_placeholder_must_be_empty() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let rules = "update storage.buckets set allowed_mime_types = '{image/*}', file_size_limit = 4 where id = 'private'";
+    app.owner.batch_execute(rules).await.expect("rules");
+    app.owner.batch_execute("insert into storage.buckets (id, name) values ('any', 'any')").await.expect("bucket");
+    let s3 = Signer::project(&app);
+    assert_eq!(s3.put("/any/script", &[], b"<script>").await.0, 200);
+    let source = ("x-amz-copy-source", "any/script");
+    for headers in [vec![("content-type", "text/html")], vec![source]] {
+        let placed = s3.put("/private/a/.emptyFolderPlaceholder", &headers, b"<script>").await;
+        assert_eq!(code(&placed), (413, "EntityTooLarge"), "{headers:?}");
+    }
+    assert_eq!(s3.put("/private/a/.emptyFolderPlaceholder", &[("content-type", "text/html")], b"").await.0, 200);
+}
+
 /// The first answer of `ask` that is not `ResourceLocked`.
 async fn until_unlocked(ask: impl AsyncFn() -> (u16, String)) -> (u16, String) {
     loop {
