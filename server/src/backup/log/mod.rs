@@ -3,10 +3,12 @@
 //!
 //! [`follow`] writes pieces, [`covering`] finds those that a restore needs, [`segments`] reassembles the WAL. A replication slot
 //! keeps the WAL until it is archived. The slot's name contains the chain, a number chosen when archiving begins. A restored
-//! cluster has no slot and so begins a new chain, which keeps two histories apart.
+//! cluster has no slot and so begins a new chain, which keeps two histories apart. So does a cluster that was replaced by an earlier
+//! copy of itself ([`progress`]).
 
 mod follow;
 mod known;
+mod progress;
 mod segments;
 
 use std::collections::BTreeSet;
@@ -17,11 +19,14 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use super::SUFFIX;
 use super::error::BackupError;
 pub use follow::{Follower, LogFiles, forget_slots};
+pub use progress::FILE as PROGRESS_FILE;
 pub use segments::{entry_name, put};
 
 /// Prefix of slot names; the chain follows.
 pub const SLOT: &str = "ferrobase_log_";
 const PREFIX: &str = "ferrobase-log-";
+/// The most WAL in one piece. More than that is cut, and only the last piece gets the time at which that was done.
+const PIECE: u64 = 256 << 20;
 const TIME: &str = "%Y%m%dT%H%M%S%3fZ";
 
 /// Where a restore stops.
