@@ -6,7 +6,7 @@
 //! either the former or the restored.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -371,8 +371,27 @@ impl Staged {
                     log::put(&folder, rest, content).map_err(BackupError::io("cannot write below", &folder))?;
                 written.iter().try_for_each(|path| Ok(self.site.own(path)?))
             }
+            None if cluster::PASSWORDS.contains(&name) => self.take_password(name, content),
             _ => Ok(()),
         }
+    }
+
+    /// Takes a password that is newer than those known so far, and keeps the one before it: startup tries both, because the last
+    /// piece may hold the change and the point in time be before it.
+    fn take_password(&self, name: &str, content: &mut dyn Read) -> Result<(), BackupError> {
+        let file = self.below_root.join(name);
+        let next = file.with_extension("next");
+        let mut password = Vec::new();
+        content.read_to_end(&mut password).map_err(BackupError::io("cannot read", name))?;
+        let has_next = next.exists();
+        if std::fs::read(if has_next { &next } else { &file }).is_ok_and(|known| known == password) {
+            return Ok(());
+        }
+        if has_next {
+            rename(&next, &file)?;
+        }
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next);
+        created.and_then(|mut file| file.write_all(&password)).map_err(BackupError::io("cannot write", &next))
     }
 
     /// Lets PostgreSQL recover the copy on a new timeline, because what it writes from then on does not continue the archived
@@ -414,6 +433,10 @@ impl Staged {
         }
         for name in ["postgres.log", "embedded.lock"] {
             let _ = std::fs::remove_file(self.below_root.join(name));
+        }
+        // The start has written the valid passwords to the files themselves.
+        for file in cluster::PASSWORDS {
+            let _ = std::fs::remove_file(self.below_root.join(file).with_extension("next"));
         }
         Ok(())
     }

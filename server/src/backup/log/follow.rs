@@ -19,7 +19,7 @@ use crate::backup::archive::Writer;
 use crate::backup::backup_store::BackupStore;
 use crate::backup::error::BackupError;
 use crate::backup::stop_flag::StopFlag;
-use crate::backup::{blocking, files};
+use crate::backup::{blocking, cluster, files};
 use crate::storage::Archiving;
 
 /// While nothing changes, an empty piece is written at this interval, so that a restore can still stop at a recent point in time.
@@ -240,9 +240,14 @@ impl Follower {
         let range = WalRange::new(&self.db.join("pg_wal"), self.timeline, self.segment, piece.start, piece.end);
         let entry = entry_name(self.timeline, self.segment, piece.start);
         let (length, root) = (piece.end - piece.start, self.files.as_ref().map(|objects| objects.root.clone()));
+        let db = self.db.clone();
         let written = blocking(move || {
             if length > 0 {
                 writer.stream(&entry, length, range)?;
+            }
+            // The WAL may change the passwords.
+            for name in cluster::PASSWORDS {
+                writer.file(name, &db.with_file_name(name))?;
             }
             if let Some(root) = root.filter(|_| !new.is_empty()) {
                 writer.stop_compressing()?;
