@@ -24,8 +24,10 @@ mod stop_flag;
 mod verify;
 
 use std::fs::File;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -52,6 +54,9 @@ pub static FAILED: Counter = Counter::new();
 /// File name suffix of archives.
 pub const SUFFIX: &str = ".tar.gz.age";
 
+/// How long to wait before files that another backup holds are tried again.
+const HOLD_RETRY: Duration = Duration::from_millis(100);
+
 /// What a backup contains.
 #[derive(Clone, Debug)]
 pub struct Contents {
@@ -76,10 +81,24 @@ pub enum Files {
 
 impl Files {
     /// Keeps servers from removing files while the result is held. Taken before the database is read, so that each of its rows
-    /// keeps its file.
+    /// keeps its file. Waits for an earlier backup to end.
     async fn hold(&self) -> Result<Option<File>, BackupError> {
-        let Self::Folder(root) = self.clone() else { return Ok(None) };
-        blocking(move || hold_removals(&root).map_err(BackupError::io("cannot hold", &root))).await
+        let Self::Folder(root) = self else { return Ok(None) };
+        let mut has_told = false;
+        loop {
+            let folder = root.clone();
+            match blocking(move || Ok(hold_removals(&folder))).await? {
+                // A thread that waits for the lock could not be stopped.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !has_told {
+                        tracing::warn!("waiting until another backup, or a removal of files, has ended");
+                        has_told = true;
+                    }
+                    tokio::time::sleep(HOLD_RETRY).await;
+                }
+                held => return held.map_err(BackupError::io("cannot hold", root)),
+            }
+        }
     }
 }
 
@@ -283,4 +302,31 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, BackupError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| BackupError::Stopped)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A command that was told to stop waited for the backup that held the files.
+    #[test]
+    fn waiting_for_another_backup_can_be_given_up() {
+        let root = tempfile::tempdir().expect("a folder");
+        let other = hold_removals(root.path()).expect("held");
+        let files = Files::Folder(root.path().to_owned());
+        let (tell, ended) = mpsc::channel();
+        let waiting = files.clone();
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        std::thread::spawn(move || {
+            let wait = async { tokio::time::timeout(HOLD_RETRY * 2, waiting.hold()).await.is_err() };
+            let has_waited = runtime().block_on(wait);
+            // The runtime is gone, too.
+            tell.send(has_waited).expect("a listener");
+        });
+        assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(true));
+        drop(other);
+        assert!(runtime().block_on(files.hold()).expect("held").is_some());
+    }
 }
