@@ -42,7 +42,7 @@ pub use increment::{Parent, make as make_increment};
 pub use log::{Follower, LogFiles, RestorePoint, forget_slots};
 pub use restore::{LogFrom, Restored, Target, restore};
 pub use state::{Backup, FOLDER as STATE_FOLDER, LogState, State};
-use stop_flag::StopFlag;
+pub use stop_flag::StopFlag;
 pub use verify::{Proof, verify, verify_dump};
 
 use crate::http::prometheus::Counter;
