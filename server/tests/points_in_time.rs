@@ -1,6 +1,7 @@
 //! Continuous archiving and restores to any point in time: rows, and files that existed for less than a second. Covers
 //! kills, an unreachable archive, and missing or damaged pieces.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -315,6 +316,9 @@ async fn moments_before_and_after_a_change_of_passwords_are_restored() {
     let mut house = House::new(root.path(), "data");
     let recipient = house.backup_key();
     let backups = root.path().join("backups");
+    // A server that was started as root gives up its rights.
+    std::fs::create_dir(&backups).expect("a folder");
+    std::fs::set_permissions(&backups, std::fs::Permissions::from_mode(0o777)).expect("its mode");
     let (made, keys) = house.run(&["keys", "generate"]);
     assert!(made, "{keys}");
     std::fs::write(root.path().join("keys.env"), keys).expect("written");

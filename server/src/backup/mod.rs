@@ -40,7 +40,7 @@ pub use dump::{DumpTarget, major_of, make as make_dump, restore as restore_dump}
 pub use error::BackupError;
 pub use increment::{Parent, make as make_increment};
 pub use log::{Follower, LogFiles, RestorePoint, forget_slots};
-pub use restore::{LogFrom, Restored, Target, restore};
+pub use restore::{LogFrom, Placing, Restored, Target, restore};
 pub use state::{Backup, FOLDER as STATE_FOLDER, LogState, State};
 pub use stop_flag::StopFlag;
 pub use verify::{Proof, verify, verify_dump};
