@@ -149,9 +149,9 @@ async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) ->
     let (after, _) = cluster::count_rows(&client).await?;
     let rows = before.into_iter().filter_map(|(table, rows)| Some((table.clone(), [rows, *after.get(&table)?])));
     writer.manifest().rows = rows.collect();
-    let (size, files) = finish(writer, contents, None).await?;
+    let (size, files, names) = finish(writer, contents, None).await?;
     drop(hold);
-    Ok(Written { size, made_at, chain: None, files, list: None })
+    Ok(Written { size, made_at, chain: None, files, list: None, names })
 }
 
 /// Beside the files of a restore that has not ended: they may be put there again.

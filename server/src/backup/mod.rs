@@ -38,6 +38,7 @@ pub use backup_store::{BackupStore, Local};
 pub use config::BackupConfig;
 pub use dump::{DumpTarget, major_of, make as make_dump, restore as restore_dump};
 pub use error::BackupError;
+use files::Names;
 pub use increment::{Parent, make as make_increment};
 pub use log::{Follower, LogFiles, RestorePoint, forget_slots};
 pub use restore::{LogFrom, Placing, Restored, Target, restore};
@@ -120,6 +121,8 @@ pub struct Made {
     pub full_at: DateTime<Utc>,
     /// PostgreSQL's list of its files, to which an incremental archive can refer.
     list: Option<Vec<u8>>,
+    /// The files of objects that are in it or in its parents, if an incremental archive can follow.
+    names: Names,
 }
 
 impl Made {
@@ -172,6 +175,7 @@ struct Written {
     chain: Option<String>,
     files: usize,
     list: Option<Vec<u8>>,
+    names: Names,
 }
 
 /// Creates the archive `name` in `backup_store` and has `write` fill and finish it. `full_at` is when the full archive was started that it
@@ -197,8 +201,8 @@ where
         Ok(writer) => write(writer).await,
         Err(error) => Err(error),
     };
-    let Written { size, made_at, chain, files, list } = arrival.confirm(written).await?;
-    Ok(Made { name: name.to_owned(), archive, size, made_at, chain, files, full_at, list })
+    let Written { size, made_at, chain, files, list, names } = arrival.confirm(written).await?;
+    Ok(Made { name: name.to_owned(), archive, size, made_at, chain, files, full_at, list, names })
 }
 
 async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, BackupError> {
@@ -243,31 +247,35 @@ async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, Backu
         Ok((writer, list))
     })
     .await?;
-    let (size, files) = finish(writer, contents, None).await?;
+    let known = summarizes.then(Names::default);
+    let (size, files, names) = finish(writer, contents, known).await?;
     drop(hold);
-    Ok(Written { size, made_at, chain, files, list })
+    Ok(Written { size, made_at, chain, files, list, names })
 }
 
 /// Adds the keys and the files of objects, which come last in every archive, and finishes it. Returns its size in bytes and how many
-/// files it has. With `since`, older files are left out.
+/// files it has. With `known`, the files that its parents hold are left out, and the result says which are held now.
 async fn finish(
     mut writer: Writer,
     contents: &Contents,
-    since: Option<DateTime<Utc>>,
-) -> Result<(u64, usize), BackupError> {
+    known: Option<Names>,
+) -> Result<(u64, usize, Names), BackupError> {
     let (kept, keys) = (contents.files.clone(), contents.keys.clone());
     blocking(move || {
         writer.bytes(keys::ENTRY, keys.as_bytes())?;
         let before = writer.manifest().entries.len();
-        match kept {
+        let names = match kept {
             Files::Folder(root) => {
                 writer.stop_compressing()?;
-                files::copy(&root, since, &mut writer)?;
+                files::copy(&root, known.as_ref(), &mut writer)?
             }
-            Files::Elsewhere(place) => writer.manifest().files_elsewhere = Some(place),
-        }
+            Files::Elsewhere(place) => {
+                writer.manifest().files_elsewhere = Some(place);
+                Names::default()
+            }
+        };
         let files = writer.manifest().entries.len() - before;
-        Ok((writer.finish()?, files))
+        Ok((writer.finish()?, files, names))
     })
     .await
 }
