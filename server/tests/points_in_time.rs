@@ -1,12 +1,14 @@
 //! Continuous archiving and restores to any point in time: rows, and files that existed for less than a second. Covers
 //! kills, an unreachable archive, and missing or damaged pieces.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use tokio_postgres::NoTls;
 
 use crate::support::commands::{DEADLINE, House, killed_once, names, request, root};
 
@@ -237,5 +239,127 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     while sql.query_one(slots, &[]).await.expect("slots").get::<_, i64>(0) > 0 {
         assert!(Instant::now() < deadline, "the slot stays");
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn settings(backups: &Path, recipient: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("FERROBASE_BACKUP_TO", backups.display().to_string()),
+        ("FERROBASE_BACKUP_RECIPIENT", recipient.to_owned()),
+        ("FERROBASE_BACKUP_EVERY", "24h".to_owned()),
+        ("FERROBASE_BACKUP_LOG_EVERY", "50ms".to_owned()),
+    ]
+}
+
+/// The chain of the last archive that the data folder knows of.
+fn chain_of_archive(house: &House) -> Option<String> {
+    let state = std::fs::read(house.data.join("backups/state.json")).ok()?;
+    let state: Value = serde_json::from_slice(&state).ok()?;
+    state["made"]["chain"].as_str().map(ToOwned::to_owned)
+}
+
+async fn rows(house: &House) -> Vec<i32> {
+    let rows = house.sql().await.query("select n from public.ledger order by n", &[]).await.expect("rows");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// The chain went on, although its pieces held WAL that the copy does not have: a restore brought back the discarded rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_that_was_rolled_back_to_a_copy_begins_a_new_chain() {
+    let root = root();
+    let http = Client::new();
+    let mut house = House::new(root.path(), "data");
+    let recipient = house.backup_key();
+    let backups = root.path().join("backups");
+    house.settings = settings(&backups, &recipient);
+    house.serve(&http).await;
+    let create = "create table public.ledger (n int primary key); insert into public.ledger values (0)";
+    house.sql().await.batch_execute(create).await.expect("a table");
+    until("an archive is made", || chain_of_archive(&house).is_some()).await;
+    archived(&house, Utc::now()).await;
+    let first = chain_of_archive(&house);
+    house.stop();
+    let copy = root.path().join("copy");
+    let copied = std::process::Command::new("cp").arg("-a").arg(&house.data).arg(&copy).status().expect("it runs");
+    assert!(copied.success());
+
+    // This history is discarded. It is short: after the copy's start, its own WAL may be longer.
+    house.serve(&http).await;
+    house.sql().await.batch_execute("insert into public.ledger values (1)").await.expect("a row");
+    archived(&house, Utc::now()).await;
+    assert_eq!(chain_of_archive(&house), first, "a restart alone changes nothing");
+    house.stop();
+    std::fs::remove_dir_all(&house.data).expect("removed");
+    std::fs::rename(&copy, &house.data).expect("renamed");
+
+    house.serve(&http).await;
+    house.sql().await.batch_execute("insert into public.ledger values (2)").await.expect("a row");
+    until("an archive of another chain is made", || chain_of_archive(&house) != first).await;
+    house.sql().await.batch_execute("insert into public.ledger values (3)").await.expect("a row");
+    archived(&house, Utc::now()).await;
+    assert_eq!(log_state(&house).expect("a log")["chain"].as_str().map(ToOwned::to_owned), chain_of_archive(&house));
+    house.stop();
+
+    let mut restored = House::new(root.path(), "restored");
+    let from = backups.to_str().expect("text");
+    let (done, told) = restored.run(&["restore", from, "--identity", "key.txt", "--to", "latest"]);
+    assert!(done, "{told}");
+    restored.serve(&http).await;
+    assert_eq!(rows(&restored).await, [0, 2, 3]);
+}
+
+/// The replayed WAL changed the passwords, and the restore knew only those of the archive.
+#[tokio::test(flavor = "multi_thread")]
+async fn moments_before_and_after_a_change_of_passwords_are_restored() {
+    let root = root();
+    let http = Client::new();
+    let mut house = House::new(root.path(), "data");
+    let recipient = house.backup_key();
+    let backups = root.path().join("backups");
+    // A server that was started as root gives up its rights.
+    std::fs::create_dir(&backups).expect("a folder");
+    std::fs::set_permissions(&backups, std::fs::Permissions::from_mode(0o777)).expect("its mode");
+    let (made, keys) = house.run(&["keys", "generate"]);
+    assert!(made, "{keys}");
+    std::fs::write(root.path().join("keys.env"), keys).expect("written");
+    house.settings = settings(&backups, &recipient);
+    house.settings.extend([("FERROBASE_DEV", "false".to_owned()), ("FERROBASE_MAIL", "drop".to_owned())]);
+    for pair in dotenvy::from_path_iter(root.path().join("keys.env")).expect("a file") {
+        let (name, value) = pair.expect("a pair");
+        house.settings.push((String::leak(name), value));
+    }
+    let run = async |house: &House, sql: &str| {
+        let url = ferrobase::embedded_pg::logins_of(&house.data).expect("it runs").url;
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("the database");
+        tokio::spawn(connection);
+        client.batch_execute(sql).await.expect("done");
+        Utc::now()
+    };
+    house.serve(&http).await;
+    run(&house, "create table public.ledger (n int primary key)").await;
+    until("an archive is made", || chain_of_archive(&house).is_some()).await;
+    let first = run(&house, "insert into public.ledger values (0)").await;
+    archived(&house, Utc::now()).await;
+    let mut moments = vec![text(first)];
+    for n in 1..3 {
+        let (done, told) = house.run(&["keys", "rotate", "--database"]);
+        assert!(done, "{told}");
+        house.stop();
+        house.serve(&http).await;
+        moments.push(text(run(&house, &format!("insert into public.ledger values ({n})")).await));
+        archived(&house, Utc::now()).await;
+    }
+    moments[2] = "latest".to_owned();
+    house.stop();
+    for (n, moment) in moments.iter().enumerate() {
+        let mut restored = House::new(root.path(), &format!("restored-{n}"));
+        let from = backups.to_str().expect("text");
+        let (done, told) = restored.run(&["restore", from, "--identity", "key.txt", "--to", moment]);
+        assert!(done, "{moment}: {told}");
+        let left = names(&restored.data).into_iter().filter(|name| name.ends_with(".next")).collect::<Vec<_>>();
+        assert_eq!(left, [""; 0]);
+        restored.serve(&http).await;
+        assert_eq!(rows(&restored).await, (0..=n as i32).collect::<Vec<_>>(), "{moment}");
+        restored.stop();
     }
 }

@@ -21,13 +21,15 @@ pub const FOLDER: &str = "db";
 /// Folders whose content PostgreSQL recreates at startup.
 const EMPTIED: [&str; 8] =
     ["pg_wal", "pg_dynshmem", "pg_notify", "pg_replslot", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
-const LEFT_OUT: [&str; 6] = [
+const LEFT_OUT: [&str; 7] = [
     "postmaster.pid",
     "postmaster.opts",
     "backup_label",
     "tablespace_map",
     "backup_manifest",
     "postgresql.auto.conf.tmp",
+    // A restored cluster begins a chain of its own.
+    log::PROGRESS_FILE,
 ];
 /// Copied last, because its WAL position must not be older than the other files.
 const CONTROL: &str = "global/pg_control";

@@ -149,9 +149,9 @@ async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) ->
     let (after, _) = cluster::count_rows(&client).await?;
     let rows = before.into_iter().filter_map(|(table, rows)| Some((table.clone(), [rows, *after.get(&table)?])));
     writer.manifest().rows = rows.collect();
-    let (size, files) = finish(writer, contents, None).await?;
+    let (size, files, names) = finish(writer, contents, None).await?;
     drop(hold);
-    Ok(Written { size, made_at, chain: None, files, list: None })
+    Ok(Written { size, made_at, chain: None, files, list: None, names })
 }
 
 /// Beside the files of a restore that has not ended: they may be put there again.
@@ -208,7 +208,7 @@ pub async fn prepare(
 ) -> Result<(usize, String), BackupError> {
     let (path, keys, asked, folder) = (archive.to_owned(), identities.to_vec(), stop_flag.clone(), folder.to_owned());
     let (files, settings, roles) = blocking(move || {
-        let unpacked = Unpacked::begin(&folder)?;
+        let mut unpacked = Unpacked::begin(&folder)?;
         let (mut settings, mut roles) = (String::new(), String::new());
         archive::read(&path, &keys, &asked, |name, item| match (name, item) {
             (keys::ENTRY, Item::File(content)) => read_text(content, &mut settings),
@@ -216,7 +216,9 @@ pub async fn prepare(
             (name, Item::File(content)) if name.starts_with(files::FOLDER) => unpacked.take(name, content),
             _ => Ok(()),
         })?;
-        Ok((unpacked.put()?, settings, roles))
+        let files = unpacked.put(|| asked.check())?;
+        unpacked.finish();
+        Ok((files, settings, roles))
     })
     .await?;
     client.batch_execute(&roles).await?;

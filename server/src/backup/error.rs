@@ -112,6 +112,11 @@ pub enum BackupError {
     Database(String),
     #[error("stopped before it was finished; nothing was left behind")]
     Stopped,
+    #[error(
+        "stopped before it was finished; the database is unchanged, and files of objects that were put in place already are \
+         removed by a server that finds no rows for them"
+    )]
+    StoppedAmongFiles,
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
     #[error("{action} {}: {source}", .path.display())]

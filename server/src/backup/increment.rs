@@ -16,6 +16,7 @@ use super::archive::{Manifest, Writer};
 use super::backup_store::BackupStore;
 use super::cluster::{self, Source};
 use super::error::BackupError;
+use super::files::Names;
 use super::program::Running;
 use super::state::{self, FOLDER};
 use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention};
@@ -23,6 +24,8 @@ use super::{Contents, Made, Recipient, Written, blocking, create, finish, retent
 /// Which archive the next one continues, and what PostgreSQL needs to know about it.
 const PARENT: &str = "parent.json";
 const LIST: &str = "parent.manifest";
+/// Which files of objects it and its parents hold.
+const NAMES: &str = "parent.files";
 /// A longer list is not used.
 const LIST_MAX: u64 = 1 << 30;
 /// PostgreSQL's own list, the last entry of what `pg_basebackup` writes.
@@ -39,8 +42,14 @@ pub struct Parent {
     pub full_at: DateTime<Utc>,
     /// Of the list beside it.
     sha256: String,
+    /// Of the names beside it; empty if an earlier version has recorded it.
+    #[serde(default)]
+    names_sha256: String,
     #[serde(skip)]
     list: PathBuf,
+    /// The files of objects that it and its parents hold.
+    #[serde(skip)]
+    names: Names,
 }
 
 impl Parent {
@@ -50,8 +59,11 @@ impl Parent {
         let known = std::fs::read(folder.join(PARENT)).ok().and_then(|text| serde_json::from_slice::<Self>(&text).ok());
         let Some(mut parent) = known else { return Ok(None) };
         parent.list = folder.join(LIST);
-        // A kill between the two files leaves two that do not belong together.
-        let is_whole = std::fs::read(&parent.list).is_ok_and(|list| hex::encode(Sha256::digest(list)) == parent.sha256);
+        let names = std::fs::read(folder.join(NAMES)).unwrap_or_default();
+        // A kill between the files leaves some that do not belong together.
+        let is_whole = std::fs::read(&parent.list).is_ok_and(|list| hex::encode(Sha256::digest(list)) == parent.sha256)
+            && hex::encode(Sha256::digest(&names)) == parent.names_sha256;
+        parent.names = Names::parse(&names);
         let is_there = parent.archive == backup_store.full_name(&parent.name)
             && backup_store.names().await?.contains(&parent.name);
         // An archive may only continue an earlier one.
@@ -66,14 +78,18 @@ impl Parent {
             let _ = std::fs::remove_file(folder.join(PARENT));
             return Ok(());
         };
+        let names = made.names.to_bytes();
         let parent = Self {
             name: made.name.clone(),
             archive: made.archive.clone(),
             full_at: made.full_at,
             sha256: hex::encode(Sha256::digest(list)),
+            names_sha256: hex::encode(Sha256::digest(&names)),
             list: PathBuf::new(),
+            names: Names::default(),
         };
         state::replace(data_dir, LIST, list)?;
+        state::replace(data_dir, NAMES, &names)?;
         let text = serde_json::to_vec_pretty(&parent)
             .map_err(|error| BackupError::io("cannot write", PARENT)(error.into()))?;
         state::replace(data_dir, PARENT, &text)
@@ -135,16 +151,13 @@ pub async fn make(
 ) -> Result<Made, BackupError> {
     let since = retention::time_of(&parent.name).ok_or(BackupError::NoParent { name: parent.name.clone() })?;
     let name = retention::incremental_name(Utc::now(), since);
-    create(backup_store, &name, parent.full_at, recipients, |writer| {
-        write(contents, parent, since, pg_basebackup, writer)
-    })
-    .await
+    create(backup_store, &name, parent.full_at, recipients, |writer| write(contents, parent, pg_basebackup, writer))
+        .await
 }
 
 async fn write(
     contents: &Contents,
     parent: &Parent,
-    since: DateTime<Utc>,
     mut pg_basebackup: Command,
     mut writer: Writer,
 ) -> Result<Written, BackupError> {
@@ -195,9 +208,9 @@ async fn write(
         Ok(writer)
     })
     .await?;
-    let (size, files) = finish(writer, contents, Some(since)).await?;
+    let (size, files, names) = finish(writer, contents, Some(parent.names.clone())).await?;
     drop(hold);
-    Ok(Written { size, made_at, chain, files, list: Some(list) })
+    Ok(Written { size, made_at, chain, files, list: Some(list), names })
 }
 
 /// Takes what `pg_basebackup` writes into the archive. Yields PostgreSQL's list of it.

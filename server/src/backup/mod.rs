@@ -24,8 +24,10 @@ mod stop_flag;
 mod verify;
 
 use std::fs::File;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -36,11 +38,12 @@ pub use backup_store::{BackupStore, Local};
 pub use config::BackupConfig;
 pub use dump::{DumpTarget, major_of, make as make_dump, restore as restore_dump};
 pub use error::BackupError;
+use files::Names;
 pub use increment::{Parent, make as make_increment};
 pub use log::{Follower, LogFiles, RestorePoint, forget_slots};
-pub use restore::{LogFrom, Restored, Target, restore};
+pub use restore::{LogFrom, Placing, Restored, Target, restore};
 pub use state::{Backup, FOLDER as STATE_FOLDER, LogState, State};
-use stop_flag::StopFlag;
+pub use stop_flag::StopFlag;
 pub use verify::{Proof, verify, verify_dump};
 
 use crate::http::prometheus::Counter;
@@ -51,6 +54,9 @@ pub static FAILED: Counter = Counter::new();
 
 /// File name suffix of archives.
 pub const SUFFIX: &str = ".tar.gz.age";
+
+/// How long to wait before files that another backup holds are tried again.
+const HOLD_RETRY: Duration = Duration::from_millis(100);
 
 /// What a backup contains.
 #[derive(Clone, Debug)]
@@ -76,10 +82,24 @@ pub enum Files {
 
 impl Files {
     /// Keeps servers from removing files while the result is held. Taken before the database is read, so that each of its rows
-    /// keeps its file.
+    /// keeps its file. Waits for an earlier backup to end.
     async fn hold(&self) -> Result<Option<File>, BackupError> {
-        let Self::Folder(root) = self.clone() else { return Ok(None) };
-        blocking(move || hold_removals(&root).map_err(BackupError::io("cannot hold", &root))).await
+        let Self::Folder(root) = self else { return Ok(None) };
+        let mut has_told = false;
+        loop {
+            let folder = root.clone();
+            match blocking(move || Ok(hold_removals(&folder))).await? {
+                // A thread that waits for the lock could not be stopped.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !has_told {
+                        tracing::warn!("waiting until another backup, or a removal of files, has ended");
+                        has_told = true;
+                    }
+                    tokio::time::sleep(HOLD_RETRY).await;
+                }
+                held => return held.map_err(BackupError::io("cannot hold", root)),
+            }
+        }
     }
 }
 
@@ -101,6 +121,8 @@ pub struct Made {
     pub full_at: DateTime<Utc>,
     /// PostgreSQL's list of its files, to which an incremental archive can refer.
     list: Option<Vec<u8>>,
+    /// The files of objects that are in it or in its parents, if an incremental archive can follow.
+    names: Names,
 }
 
 impl Made {
@@ -153,6 +175,7 @@ struct Written {
     chain: Option<String>,
     files: usize,
     list: Option<Vec<u8>>,
+    names: Names,
 }
 
 /// Creates the archive `name` in `backup_store` and has `write` fill and finish it. `full_at` is when the full archive was started that it
@@ -178,8 +201,8 @@ where
         Ok(writer) => write(writer).await,
         Err(error) => Err(error),
     };
-    let Written { size, made_at, chain, files, list } = arrival.confirm(written).await?;
-    Ok(Made { name: name.to_owned(), archive, size, made_at, chain, files, full_at, list })
+    let Written { size, made_at, chain, files, list, names } = arrival.confirm(written).await?;
+    Ok(Made { name: name.to_owned(), archive, size, made_at, chain, files, full_at, list, names })
 }
 
 async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, BackupError> {
@@ -224,31 +247,35 @@ async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, Backu
         Ok((writer, list))
     })
     .await?;
-    let (size, files) = finish(writer, contents, None).await?;
+    let known = summarizes.then(Names::default);
+    let (size, files, names) = finish(writer, contents, known).await?;
     drop(hold);
-    Ok(Written { size, made_at, chain, files, list })
+    Ok(Written { size, made_at, chain, files, list, names })
 }
 
 /// Adds the keys and the files of objects, which come last in every archive, and finishes it. Returns its size in bytes and how many
-/// files it has. With `since`, older files are left out.
+/// files it has. With `known`, the files that its parents hold are left out, and the result says which are held now.
 async fn finish(
     mut writer: Writer,
     contents: &Contents,
-    since: Option<DateTime<Utc>>,
-) -> Result<(u64, usize), BackupError> {
+    known: Option<Names>,
+) -> Result<(u64, usize, Names), BackupError> {
     let (kept, keys) = (contents.files.clone(), contents.keys.clone());
     blocking(move || {
         writer.bytes(keys::ENTRY, keys.as_bytes())?;
         let before = writer.manifest().entries.len();
-        match kept {
+        let names = match kept {
             Files::Folder(root) => {
                 writer.stop_compressing()?;
-                files::copy(&root, since, &mut writer)?;
+                files::copy(&root, known.as_ref(), &mut writer)?
             }
-            Files::Elsewhere(place) => writer.manifest().files_elsewhere = Some(place),
-        }
+            Files::Elsewhere(place) => {
+                writer.manifest().files_elsewhere = Some(place);
+                Names::default()
+            }
+        };
         let files = writer.manifest().entries.len() - before;
-        Ok((writer.finish()?, files))
+        Ok((writer.finish()?, files, names))
     })
     .await
 }
@@ -283,4 +310,31 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, BackupError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| BackupError::Stopped)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A command that was told to stop waited for the backup that held the files.
+    #[test]
+    fn waiting_for_another_backup_can_be_given_up() {
+        let root = tempfile::tempdir().expect("a folder");
+        let other = hold_removals(root.path()).expect("held");
+        let files = Files::Folder(root.path().to_owned());
+        let (tell, ended) = mpsc::channel();
+        let waiting = files.clone();
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        std::thread::spawn(move || {
+            let wait = async { tokio::time::timeout(HOLD_RETRY * 2, waiting.hold()).await.is_err() };
+            let has_waited = runtime().block_on(wait);
+            // The runtime is gone, too.
+            tell.send(has_waited).expect("a listener");
+        });
+        assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(true));
+        drop(other);
+        assert!(runtime().block_on(files.hold()).expect("held").is_some());
+    }
 }

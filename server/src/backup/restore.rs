@@ -6,10 +6,11 @@
 //! either the former or the restored.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -69,13 +70,31 @@ pub struct Restored {
     pub keys: String,
 }
 
+/// The last step of a restore, which puts the data in place. Once it has begun, only its result says whether the data was replaced.
+#[derive(Clone, Debug, Default)]
+pub struct Placing(Arc<OnceLock<StopFlag>>);
+
+impl Placing {
+    fn begin(&self, stop_flag: &StopFlag) {
+        // A restore ends with this step, so it is only begun once.
+        let _ = self.0.set(stop_flag.clone());
+    }
+
+    /// Asks for it to stop, if it has begun: then the restore has to be awaited. Otherwise it can be dropped.
+    pub fn stop(&self) -> bool {
+        let begun = self.0.get();
+        begun.inspect(|stop_flag| stop_flag.set()).is_some()
+    }
+}
+
 /// Restores the last of `archives`, and replays the WAL after it if `log` is given. If it is incremental, those before it are its
-/// parents, the full one first. If the restore fails, is stopped or is killed, the target is unchanged.
+/// parents, the full one first. If the restore fails, is stopped or is killed, the target is unchanged; the exception is `placing`.
 pub async fn restore(
     archives: &[PathBuf],
     identities: &[Identity],
     target: &Target,
     log: Option<&LogFrom>,
+    placing: &Placing,
 ) -> Result<Restored, BackupError> {
     let stop_flag = StopFlag::default();
     let _given_up = stop_flag.on_drop();
@@ -140,7 +159,8 @@ pub async fn restore(
         Some(RestorePoint::At(time)) => time,
         _ => pieces.last().map_or(manifest.made_at, |piece| piece.time),
     };
-    blocking(move || staged.put_in_place(manifest, as_of, std::mem::take(&mut restored_keys))).await
+    placing.begin(&stop_flag);
+    blocking(move || staged.put_in_place(manifest, as_of, std::mem::take(&mut restored_keys), &stop_flag)).await
 }
 
 /// Reads the archives to their ends and checks that each continues the one before it. Returns the last one.
@@ -217,11 +237,17 @@ impl Drop for Staged {
 pub struct Unpacked {
     files: PathBuf,
     below: PathBuf,
+    /// Whether files are in place already, while the restore may still fail.
+    is_begun: bool,
 }
 
 impl Drop for Unpacked {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.below);
+        if self.is_begun {
+            // Has the next restore accept the files that this one has put in place.
+            let _ = make_folders(&self.below);
+        }
     }
 }
 
@@ -239,7 +265,7 @@ impl Unpacked {
         make_folders(files)?;
         let below = files.join(STAGING);
         make_empty(&below)?;
-        Ok(Self { files: files.to_owned(), below })
+        Ok(Self { files: files.to_owned(), below, is_begun: false })
     }
 
     /// Unpacks an entry. Files never change, so an existing one has the same content.
@@ -254,10 +280,12 @@ impl Unpacked {
         }
     }
 
-    /// Moves the files of objects into place. Returns how many there are.
-    pub fn put(&self) -> Result<usize, BackupError> {
+    /// Moves the files of objects into place, unless `check` fails. Returns how many there are.
+    pub fn put(&mut self, check: impl Fn() -> std::io::Result<()>) -> Result<usize, BackupError> {
         sync_all(&self.below)?;
         let owner = std::fs::metadata(&self.files).map_err(BackupError::io("cannot read", &self.files))?;
+        check().map_err(|_| BackupError::Stopped)?;
+        self.is_begun = true;
         let mut count = 0;
         let mut folders = vec![PathBuf::new()];
         while let Some(inside) = folders.pop() {
@@ -271,6 +299,7 @@ impl Unpacked {
                 if kind.is_dir() {
                     folders.push(inside.join(entry.file_name()));
                 } else {
+                    check().map_err(|_| BackupError::StoppedAmongFiles)?;
                     own_as(&entry.path(), &owner)?;
                     rename(&entry.path(), &to.join(entry.file_name()))?;
                     count += 1;
@@ -279,6 +308,11 @@ impl Unpacked {
             sync_folder(&to)?;
         }
         Ok(count)
+    }
+
+    /// The restore succeeded.
+    pub fn finish(&mut self) {
+        self.is_begun = false;
     }
 }
 
@@ -371,8 +405,27 @@ impl Staged {
                     log::put(&folder, rest, content).map_err(BackupError::io("cannot write below", &folder))?;
                 written.iter().try_for_each(|path| Ok(self.site.own(path)?))
             }
+            None if cluster::PASSWORDS.contains(&name) => self.take_password(name, content),
             _ => Ok(()),
         }
+    }
+
+    /// Takes a password that is newer than those known so far, and keeps the one before it: startup tries both, because the last
+    /// piece may hold the change and the point in time be before it.
+    fn take_password(&self, name: &str, content: &mut dyn Read) -> Result<(), BackupError> {
+        let file = self.below_root.join(name);
+        let next = file.with_extension("next");
+        let mut password = Vec::new();
+        content.read_to_end(&mut password).map_err(BackupError::io("cannot read", name))?;
+        let has_next = next.exists();
+        if std::fs::read(if has_next { &next } else { &file }).is_ok_and(|known| known == password) {
+            return Ok(());
+        }
+        if has_next {
+            rename(&next, &file)?;
+        }
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next);
+        created.and_then(|mut file| file.write_all(&password)).map_err(BackupError::io("cannot write", &next))
     }
 
     /// Lets PostgreSQL recover the copy on a new timeline, because what it writes from then on does not continue the archived
@@ -414,6 +467,10 @@ impl Staged {
         }
         for name in ["postgres.log", "embedded.lock"] {
             let _ = std::fs::remove_file(self.below_root.join(name));
+        }
+        // The start has written the valid passwords to the files themselves.
+        for file in cluster::PASSWORDS {
+            let _ = std::fs::remove_file(self.below_root.join(file).with_extension("next"));
         }
         Ok(())
     }
@@ -466,10 +523,18 @@ impl Staged {
         Ok(())
     }
 
-    fn put_in_place(self, manifest: Manifest, as_of: DateTime<Utc>, keys: String) -> Result<Restored, BackupError> {
+    fn put_in_place(
+        mut self,
+        manifest: Manifest,
+        as_of: DateTime<Utc>,
+        keys: String,
+        stop_flag: &StopFlag,
+    ) -> Result<Restored, BackupError> {
         let db = self.below_root.join(cluster::FOLDER);
         sync_all(&self.below_root)?;
-        let files = self.files.put()?;
+        let files = self.files.put(|| stop_flag.check())?;
+        // The last moment at which it can be stopped.
+        stop_flag.check().map_err(|_| BackupError::StoppedAmongFiles)?;
         // With both password files in place, startup finds the one that works for either cluster.
         let passwords = self.site.password_files();
         let staged = passwords.each_ref().map(|file| self.below_root.join(file.file_name().unwrap_or_default()));
@@ -506,6 +571,7 @@ impl Staged {
             }
         }
         sync_folder(&self.site.root)?;
+        self.files.finish();
         Ok(Restored { manifest, as_of, cluster: target, former, files, keys })
     }
 }
@@ -551,4 +617,58 @@ fn sync_all(below: &Path) -> Result<(), BackupError> {
 #[cfg(not(target_os = "linux"))]
 fn sync_each(file: &File) -> std::io::Result<()> {
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// The entries of a folder, and whether a restore would accept them as files of its own.
+    fn state(files: &Path) -> (Vec<String>, bool) {
+        let entries = std::fs::read_dir(files.join("b")).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        (names, require_no_files(files).is_ok())
+    }
+
+    /// A stop is accepted until the files are in place, and the next restore is not refused because of some of them.
+    #[test]
+    fn files_are_put_in_place_until_it_is_stopped() {
+        for (checks, expected) in
+            [(0, "Err(Stopped)"), (1, "Err(StoppedAmongFiles)"), (3, "Err(StoppedAmongFiles)"), (9, "Ok(3)")]
+        {
+            let root = tempfile::tempdir().expect("a folder");
+            let files = root.path().join("storage");
+            let mut unpacked = Unpacked::begin(&files).expect("begun");
+            for name in ["files/b/1", "files/b/2", "files/b/3"] {
+                unpacked.take(name, &mut name.as_bytes()).expect("taken");
+            }
+            let left = Cell::new(checks);
+            let check = || {
+                let now = left.get();
+                left.set(now - i32::from(now > 0));
+                if now > 0 { Ok(()) } else { Err(ErrorKind::ConnectionAborted.into()) }
+            };
+            let outcome = unpacked.put(check);
+            assert_eq!(format!("{outcome:?}"), expected);
+            if outcome.is_ok() {
+                unpacked.finish();
+            }
+            drop(unpacked);
+            let (names, is_accepted) = state(&files);
+            let put = if checks == 9 { 3 } else { (checks - 1).max(0) };
+            assert_eq!((names.len(), is_accepted), (usize::try_from(put).expect("a number"), put < 3), "{expected}");
+        }
+    }
+
+    #[test]
+    fn a_restore_has_to_be_awaited_once_it_puts_its_data_in_place() {
+        let (placing, stop_flag) = (Placing::default(), StopFlag::default());
+        assert!(!placing.stop());
+        placing.begin(&stop_flag);
+        assert!(stop_flag.check().is_ok());
+        assert!(placing.stop() && stop_flag.check().is_err());
+    }
 }

@@ -38,7 +38,7 @@ impl StopFlag {
         }
     }
 
-    fn set(&self) {
+    pub fn set(&self) {
         self.0.is_set.store(true, Ordering::Release);
         kill(&self.0.programs.lock());
     }

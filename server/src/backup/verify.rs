@@ -8,7 +8,7 @@ use md5::{Digest, Md5};
 use tokio_postgres::{Client, NoTls};
 
 use super::error::BackupError;
-use super::restore::{LogFrom, Restored, Target, restore};
+use super::restore::{LogFrom, Placing, Restored, Target, restore};
 use super::stop_flag::StopFlag;
 use super::{Identity, blocking, cluster, dump, inspect};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
@@ -86,7 +86,7 @@ pub async fn verify(
     let scratch = Scratch::claim(scratch, bin_dir).await?;
     let files = scratch.files();
     let target = Target { embedded: scratch.embedded.clone(), files: files.clone(), replace: false, combine };
-    let mut restored = restore(archives, identities, &target, log).await?;
+    let mut restored = restore(archives, identities, &target, log, &Placing::default()).await?;
     if log.is_some() {
         restored.manifest.rows.clear();
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
 use anyhow::Context;
 use clap::Args;
@@ -11,7 +12,9 @@ use super::backup::{binaries, combine, depot_of, identities, local, locals, mome
 use super::database::block_on;
 use super::project::Programs;
 use super::stop::Stop;
-use crate::backup::{self, BackupError, BackupStore, DumpTarget, Identity, LogFrom, RestorePoint, Restored, Target};
+use crate::backup::{
+    self, BackupError, BackupStore, DumpTarget, Identity, LogFrom, Placing, RestorePoint, Restored, Target,
+};
 use crate::config::{Reader, Source};
 
 #[derive(Args)]
@@ -42,8 +45,14 @@ pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
         let stop = Stop::watch()?;
         let combine = combine(&embedded).await;
         let target = Target { embedded, files, replace: args.replace, combine };
-        let work = bring_back(args, &identities, &target, source);
-        stop.before(work).await.ok_or(BackupError::Stopped)?
+        let placing = Placing::default();
+        let mut work = pin!(bring_back(args, &identities, &target, source, &placing));
+        match stop.before(&mut work).await {
+            Some(outcome) => outcome,
+            // The database may be replaced already.
+            None if placing.stop() => work.await,
+            None => Err(BackupError::Stopped.into()),
+        }
     })?;
     let mut text = format!(
         "restored the database as of {} and {} files to {}\n",
@@ -69,12 +78,13 @@ async fn bring_back(
     identities: &[Identity],
     target: &Target,
     source: &Source,
+    placing: &Placing,
 ) -> anyhow::Result<Restored> {
     let room = &target.embedded.data_root;
     let Some(moment) = args.to else {
         let (backup_store, name) = depot_of(&args.archive, source)?;
         let locals = locals(&backup_store, &name, room).await?;
-        return Ok(backup::restore(&paths(&locals), identities, target, None).await?);
+        return Ok(backup::restore(&paths(&locals), identities, target, None, placing).await?);
     };
     let (backup_store, candidates) = candidates(&args.archive, moment, source).await?;
     std::fs::create_dir_all(room).with_context(|| format!("cannot create {}", room.display()))?;
@@ -82,7 +92,7 @@ async fn bring_back(
     let mut refused = None;
     for name in &candidates {
         let locals = locals(&log.backup_store, name, room).await?;
-        match backup::restore(&paths(&locals), identities, target, Some(&log)).await {
+        match backup::restore(&paths(&locals), identities, target, Some(&log), placing).await {
             // This archive was started before that time and finished after it.
             Err(error @ BackupError::TooEarly { .. }) => refused = Some(error),
             outcome => return Ok(outcome?),

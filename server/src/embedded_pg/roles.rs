@@ -5,7 +5,7 @@
 //! rights away, so it is renamed, and the project's objects are given to a new `postgres`.
 
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use postgres_protocol::password::scram_sha_256;
@@ -97,6 +97,9 @@ impl Roles {
             return Err(EmbeddedError::Password { dir: db.to_owned() });
         };
         let password = self.owner.change(&client, password, (wanted, anew), db).await?;
+        for role in [&self.admin, &self.owner] {
+            role.hand_over(db)?;
+        }
         Ok(Logins { url: login(OWNER, &password, port, "postgres"), admin_url })
     }
 }
@@ -130,6 +133,16 @@ impl Role {
         };
         // The second exists if a change was interrupted.
         [read(&self.file), read(&self.next()), PASSWORD.to_owned()]
+    }
+
+    /// Gives the file to the owner of the cluster: a server that has dropped root's rights copies it into its backups.
+    fn hand_over(&self, db: &Path) -> Result<(), EmbeddedError> {
+        if !rustix::process::geteuid().is_root() || !self.file.exists() {
+            return Ok(());
+        }
+        std::fs::metadata(db)
+            .and_then(|owner| lchown(&self.file, Some(owner.uid()), Some(owner.gid())))
+            .map_err(EmbeddedError::io("cannot hand over", &self.file))
     }
 
     fn next(&self) -> PathBuf {

@@ -11,18 +11,17 @@ use rand::rngs::OsRng;
 use tokio_postgres::{Client, NoTls};
 
 use super::known::Known;
+use super::progress::Progress;
 use super::segments::WalRange;
-use super::{Piece, SLOT, entry_name, of_chain, parse_lsn};
+use super::{PIECE, Piece, SLOT, entry_name, of_chain, parse_lsn};
 use crate::backup::age::Recipient;
 use crate::backup::archive::Writer;
 use crate::backup::backup_store::BackupStore;
 use crate::backup::error::BackupError;
 use crate::backup::stop_flag::StopFlag;
-use crate::backup::{blocking, files};
+use crate::backup::{blocking, cluster, files};
 use crate::storage::Archiving;
 
-/// The most WAL in one piece.
-const PIECE: u64 = 256 << 20;
 /// While nothing changes, an empty piece is written at this interval, so that a restore can still stop at a recent point in time.
 const IDLE: Duration = Duration::from_secs(300);
 /// How much WAL the slot keeps for an archive that cannot be reached.
@@ -46,8 +45,8 @@ pub struct Follower {
     at: u64,
     timeline: u32,
     segment: u64,
-    /// PostgreSQL's folder `pg_wal`.
-    log: PathBuf,
+    /// PostgreSQL's data folder.
+    db: PathBuf,
     files: Option<LogFiles>,
     last: Option<Instant>,
     /// Everything committed before this time is archived.
@@ -110,7 +109,8 @@ impl Follower {
             client.batch_execute("select pg_reload_conf()").await?;
         }
         let now = Utc::now();
-        let (chain, at, reached) = match resume(&client, backup_store, now).await? {
+        let db = PathBuf::from(data_dir);
+        let (chain, at, reached) = match resume(&client, backup_store, Progress::read(&db).as_ref(), now).await? {
             Some(found) => found,
             None => begin_chain(&client).await.map(|(chain, at)| (chain, at, now))?,
         };
@@ -123,7 +123,7 @@ impl Follower {
             at,
             timeline: 0,
             segment: u64::try_from(segment).unwrap_or(16 << 20),
-            log: PathBuf::from(data_dir).join("pg_wal"),
+            db,
             files: files.take(),
             last: None,
             reached,
@@ -174,6 +174,9 @@ impl Follower {
         // Until the rest of the WAL is archived, no later time is covered.
         let time = if is_behind { self.reached + chrono::Duration::milliseconds(1) } else { time };
         let piece = Piece { time, chain: self.chain.clone(), start: self.at, end };
+        Progress { chain: self.chain.clone(), end }
+            .write(&self.db)
+            .map_err(BackupError::io("cannot write below", &self.db))?;
         if let Err(error) = self.write(&piece, new.clone(), backup_store, recipients).await {
             if let Some(objects) = &mut self.files {
                 objects.forget(&new);
@@ -234,12 +237,17 @@ impl Follower {
         let manifest = writer.manifest();
         manifest.made_at = piece.time;
         manifest.chain = Some(self.chain.clone());
-        let range = WalRange::new(&self.log, self.timeline, self.segment, piece.start, piece.end);
+        let range = WalRange::new(&self.db.join("pg_wal"), self.timeline, self.segment, piece.start, piece.end);
         let entry = entry_name(self.timeline, self.segment, piece.start);
         let (length, root) = (piece.end - piece.start, self.files.as_ref().map(|objects| objects.root.clone()));
+        let db = self.db.clone();
         let written = blocking(move || {
             if length > 0 {
                 writer.stream(&entry, length, range)?;
+            }
+            // The WAL may change the passwords.
+            for name in cluster::PASSWORDS {
+                writer.file(name, &db.with_file_name(name))?;
             }
             if let Some(root) = root.filter(|_| !new.is_empty()) {
                 writer.stop_compressing()?;
@@ -258,9 +266,11 @@ impl Follower {
 async fn resume(
     client: &Client,
     backup_store: &BackupStore,
+    progress: Option<&Progress>,
     now: DateTime<Utc>,
 ) -> Result<Option<(String, u64, DateTime<Utc>)>, BackupError> {
-    let slots = "select slot_name::text, coalesce(restart_lsn::text, ''), wal_status <> 'lost' from pg_replication_slots \
+    let slots = "select slot_name::text, coalesce(restart_lsn::text, ''), wal_status <> 'lost', \
+                 pg_current_wal_flush_lsn()::text from pg_replication_slots \
                  where slot_type = 'physical' and starts_with(slot_name, $1) order by 1";
     let mut found = None;
     let mut names = None;
@@ -275,19 +285,43 @@ async fn resume(
         let archived = pieces.iter().map(|piece| piece.end).max();
         // Without pieces there is no archive of that chain either.
         let reached = pieces.last().map_or(now, |piece| piece.time);
-        let kept = parse_lsn(&kept);
-        // Pieces that somebody removed leave a gap too.
-        let goes_on = match (archived, kept) {
-            (Some(archived), Some(kept)) => (archived >= kept).then_some(archived),
-            (None, kept) => kept,
-            _ => None,
+        let state = SlotState {
+            kept: parse_lsn(&kept),
+            flushed: parse_lsn(row.get(3)),
+            written: progress.filter(|progress| progress.chain == chain).map(|progress| progress.end),
         };
-        match goes_on.filter(|_| is_kept == Some(true) && found.is_none()) {
+        let is_usable = is_kept == Some(true) && found.is_none();
+        match state.goes_on(archived).filter(|_| is_usable) {
             Some(at) => found = Some((chain, at, reached)),
             None => drop(client.query_one("select pg_drop_replication_slot($1)", &[&slot]).await?),
         }
     }
     Ok(found)
+}
+
+/// What the cluster knows of a chain, as positions in the WAL.
+#[derive(Clone, Copy, Debug)]
+struct SlotState {
+    /// The WAL that the slot keeps begins here.
+    kept: Option<u64>,
+    /// The WAL of the cluster ends here.
+    flushed: Option<u64>,
+    /// No piece that this cluster has written ends later; `None` if an earlier version has written them.
+    written: Option<u64>,
+}
+
+impl SlotState {
+    /// Where the chain continues whose pieces in the store reach to `archived`; `None` if it cannot be continued.
+    fn goes_on(self, archived: Option<u64>) -> Option<u64> {
+        let Some(archived) = archived else { return self.kept };
+        // Pieces that somebody removed leave a gap.
+        let is_gapless = self.kept.is_some_and(|kept| kept <= archived);
+        // After the cluster was replaced by an earlier copy of itself, pieces reach further than the copy. Its WAL does not
+        // continue theirs, and may have grown beyond them already.
+        let is_ours = self.flushed.is_some_and(|flushed| archived <= flushed)
+            && self.written.is_none_or(|written| archived <= written);
+        (is_gapless && is_ours).then_some(archived)
+    }
 }
 
 async fn begin_chain(client: &Client) -> Result<(String, u64), BackupError> {
@@ -311,4 +345,30 @@ pub async fn forget_slots(admin_url: &str) -> Result<(), BackupError> {
                 where slot_type = 'physical' and not active and starts_with(slot_name, $1)";
     client.query(drop, &[&SLOT]).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_continues_only_in_the_history_that_wrote_its_pieces() {
+        let state = |kept, flushed, written| SlotState { kept, flushed: Some(flushed), written };
+        for (state, archived, expected) in [
+            (state(Some(10), 30, Some(20)), Some(20), Some(20)),
+            (state(Some(10), 30, None), Some(20), Some(20)),
+            // The last piece did not arrive.
+            (state(Some(10), 30, Some(25)), Some(20), Some(20)),
+            // No piece was written yet.
+            (state(Some(10), 30, Some(10)), None, Some(10)),
+            // Pieces were removed.
+            (state(Some(21), 30, Some(25)), Some(20), None),
+            (state(None, 30, Some(25)), Some(20), None),
+            // The cluster is an earlier copy, whose WAL has not reached the pieces yet, or has.
+            (state(Some(10), 19, None), Some(20), None),
+            (state(Some(10), 30, Some(19)), Some(20), None),
+        ] {
+            assert_eq!(state.goes_on(archived), expected, "{state:?} {archived:?}");
+        }
+    }
 }

@@ -3,10 +3,12 @@
 //!
 //! [`follow`] writes pieces, [`covering`] finds those that a restore needs, [`segments`] reassembles the WAL. A replication slot
 //! keeps the WAL until it is archived. The slot's name contains the chain, a number chosen when archiving begins. A restored
-//! cluster has no slot and so begins a new chain, which keeps two histories apart.
+//! cluster has no slot and so begins a new chain, which keeps two histories apart. So does a cluster that was replaced by an earlier
+//! copy of itself ([`progress`]).
 
 mod follow;
 mod known;
+mod progress;
 mod segments;
 
 use std::collections::BTreeSet;
@@ -17,11 +19,14 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use super::SUFFIX;
 use super::error::BackupError;
 pub use follow::{Follower, LogFiles, forget_slots};
+pub use progress::FILE as PROGRESS_FILE;
 pub use segments::{entry_name, put};
 
 /// Prefix of slot names; the chain follows.
 pub const SLOT: &str = "ferrobase_log_";
 const PREFIX: &str = "ferrobase-log-";
+/// The most WAL in one piece. More than that is cut, and only the last piece gets the time at which that was done.
+const PIECE: u64 = 256 << 20;
 const TIME: &str = "%Y%m%dT%H%M%S%3fZ";
 
 /// Where a restore stops.
@@ -105,9 +110,18 @@ pub fn covering(names: &[String], chain: &str, from: u64, moment: RestorePoint) 
 }
 
 /// The pieces in `names` that are older than `oldest`, the oldest archive: of each chain those before the first that is not.
+///
+/// Pieces that were cut have the time of the piece before them, and their WAL may be of any later time. Of these, the last ones are
+/// kept: the archive may end within them.
 pub fn too_old(names: &[String], oldest: DateTime<Utc>) -> Vec<String> {
     let chains: BTreeSet<String> = names.iter().filter_map(|name| Some(Piece::parse(name)?.chain)).collect();
-    let old = |chain: &String| of_chain(names, chain).into_iter().take_while(|piece| piece.time < oldest);
+    let old = |chain: &String| {
+        let mut pieces = of_chain(names, chain);
+        pieces.truncate(pieces.iter().take_while(|piece| piece.time < oldest).count());
+        let is_cut = |piece: &Piece| piece.end - piece.start >= PIECE;
+        pieces.truncate(pieces.iter().rposition(|piece| !is_cut(piece)).map_or(0, |last| last + 1));
+        pieces
+    };
     chains.iter().flat_map(old).map(|piece| piece.to_string()).collect()
 }
 
@@ -198,5 +212,18 @@ mod tests {
     fn pieces_older_than_the_oldest_archive_are_removed() {
         let names = [piece("a", 0, 10, 1), piece("a", 10, 20, 5), "ferrobase-notes.txt".to_owned()];
         assert_eq!(too_old(&names, at(3)), [piece("a", 0, 10, 1)]);
+    }
+    /// Retention removed pieces that the oldest archive needed, because their times were older than their WAL.
+    #[test]
+    fn cut_pieces_are_kept_until_a_later_piece_is_old_too() {
+        let names = |first| {
+            let cut = |number: u64, second| piece("a", number * PIECE, (number + 1) * PIECE, second);
+            [first, cut(1, 1), cut(2, 1), piece("a", 3 * PIECE, 3 * PIECE + 9, 7)]
+        };
+        let short = names(piece("a", PIECE - 5, PIECE, 1));
+        assert_eq!(too_old(&short, at(5)), short[..1]);
+        assert_eq!(too_old(&short, at(8)), short);
+        let long = names(piece("a", 0, PIECE, 1));
+        assert_eq!(too_old(&long, at(5)), [""; 0], "a chain that begins with cut pieces");
     }
 }

@@ -21,9 +21,9 @@ const FILE: &str = ".backup";
 /// The lock file of continuous archiving, which contains how far files were copied.
 const ARCHIVING: &str = ".log";
 
-/// Until this is dropped, no server removes a file below `root`. Waits for an earlier backup to end.
+/// Until this is dropped, no server removes a file below `root`. `None` if the folder does not exist.
 ///
-/// `None` if the folder does not exist.
+/// Errors: `WouldBlock` until another backup, or a removal of files, has ended.
 pub fn hold_removals(root: &Path) -> io::Result<Option<File>> {
     let file = match open(root, FILE) {
         // Another user has created it. A lock needs no right to write.
@@ -33,10 +33,7 @@ pub fn hold_removals(root: &Path) -> io::Result<Option<File>> {
         outcome => outcome?,
     };
     let Some(file) = file else { return Ok(None) };
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        tracing::warn!("waiting until another backup, or a removal of files, has ended");
-        flock(&file, FlockOperation::LockExclusive)?;
-    }
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(Some(file))
 }
 
@@ -154,6 +151,8 @@ mod tests {
         assert!(!keeps());
         let hold = hold_removals(root.path()).expect("held").expect("a folder");
         assert!(keeps(), "a backup keeps all");
+        let second = hold_removals(root.path()).expect_err("one at a time");
+        assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
         drop((hold, archiving));
         assert!(!keeps());
         let mut again = Archiving::begin(root.path()).expect("begun");

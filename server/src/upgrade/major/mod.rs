@@ -5,8 +5,9 @@
 //! to date. Only then the two exchange their names, by one rename. A kill at any moment leaves the former cluster or the new one in
 //! place, and a folder `.upgrading` that the next upgrade removes.
 //!
-//! `staging` makes the new cluster, `former` is what is known of the other one, `place` exchanges the two and cleans up.
+//! `copy` makes the copy, `staging` the new cluster, `former` is what is known of the other one, `place` exchanges the two and cleans up.
 
+mod copy;
 mod former;
 mod place;
 mod staging;

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use super::super::facts::{Facts, connect, connect_to, databases_of};
 use super::super::programs::{Programs, number};
 use super::super::{UpgradeError, control};
+use super::copy::copy;
 use super::former::Former;
 use super::place::{MARKER, STAGING, exchange, set_aside, sync_all, sync_folder};
 use crate::embedded_pg::{self, Binaries, EmbeddedOptions, EmbeddedPostgres, Logins, Passwords, Site};
@@ -57,9 +58,7 @@ impl<'a> Staging<'a> {
 
     /// Copies the cluster, and the passwords that open it.
     pub async fn copy_cluster(&self) -> Result<(), UpgradeError> {
-        let (from, to) = (self.site.cluster(), self.old.join("db"));
-        let copied = tokio::task::spawn_blocking(move || embedded_pg::copy_folder(&from, &to)).await;
-        copied.map_err(|_| UpgradeError::Stopped)??;
+        copy(self.site.cluster(), self.old.join("db")).await?;
         for file in self.site.password_files() {
             for folder in [&self.old, &self.new] {
                 let to = folder.join(file.file_name().unwrap_or_default());
