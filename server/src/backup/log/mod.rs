@@ -213,6 +213,7 @@ mod tests {
         let names = [piece("a", 0, 10, 1), piece("a", 10, 20, 5), "ferrobase-notes.txt".to_owned()];
         assert_eq!(too_old(&names, at(3)), [piece("a", 0, 10, 1)]);
     }
+
     /// Retention removed pieces that the oldest archive needed, because their times were older than their WAL.
     #[test]
     fn cut_pieces_are_kept_until_a_later_piece_is_old_too() {
