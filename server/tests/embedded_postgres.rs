@@ -307,7 +307,7 @@ async fn a_cluster_that_its_user_cannot_enter_any_more_is_not_replaced_by_a_new_
         return;
     }
     set_mode(&home.0, 0o700);
-    let refused = EmbeddedPostgres::start(&options).await.err().expect("refused");
+    let refused = EmbeddedPostgres::start(&options).await.expect_err("refused");
     assert!(matches!(&refused, EmbeddedError::UnreachableCluster { dir, .. } if *dir == data_root), "{refused}");
     set_mode(&home.0, 0o711);
     EmbeddedPostgres::start(&options).await.expect("the same one").stop().await;

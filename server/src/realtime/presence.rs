@@ -149,9 +149,12 @@ impl Sizes {
     }
 }
 
+/// An entry, and the reference of the one that it replaces.
+type Shown<'a> = (&'a Entry, Option<&'a str>);
+
 /// JSON of entries by key: `{"<key>":{"metas":[…]}}`.
-fn grouped<'a>(entries: impl Iterator<Item = (&'a Entry, Option<&'a str>)>) -> String {
-    let mut keys: Vec<(&str, Vec<(&Entry, Option<&str>)>)> = Vec::new();
+fn grouped<'a>(entries: impl Iterator<Item = Shown<'a>>) -> String {
+    let mut keys: Vec<(&str, Vec<Shown<'a>>)> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (entry, previous) in entries {
         let place = *places.entry(&entry.key).or_insert_with(|| {

@@ -31,11 +31,13 @@ pub(super) struct Asked {
     pub(super) visible: HashMap<(usize, u32), (usize, Vec<usize>)>,
 }
 
+/// A row of a question: a change and one of its columns.
+type Subject = (usize, usize);
+
 /// Comparisons that PostgreSQL evaluates, each for several rows.
 #[derive(Default)]
 pub(super) struct Questions {
-    /// Each with its rows: (change, column).
-    all: Vec<(Arc<Comparison>, Vec<(usize, usize)>)>,
+    all: Vec<(Arc<Comparison>, Vec<Subject>)>,
     /// By comparison: the question.
     numbers: HashMap<Arc<Comparison>, usize>,
     /// By question, change and column: the row.
