@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::backend::{NewFile, StoredFile};
 use super::error::StorageError;
-use super::fields::{JsonFault, parse_json};
+use super::json::{JsonFault, parse_json};
 use super::key::{self, ObjectKey, mime_allowed};
 use super::queries::Bucket;
 use super::{Storage, header_text};

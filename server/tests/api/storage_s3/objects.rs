@@ -245,7 +245,7 @@ async fn write_conditions_are_checked_or_refused_but_never_ignored() {
 async fn a_folders_placeholder_must_be_empty() {
     let app = TestApp::start().await;
     app.owner.batch_execute(SCHEMA).await.expect("schema");
-    let rules = "update storage.buckets set allowed_mime_types = '{image/*}', file_size_limit = 4 where id = 'private'";
+    let rules = "update storage.buckets set allowed_mime_types = '{image/*}' where id = 'private'";
     app.owner.batch_execute(rules).await.expect("rules");
     app.owner.batch_execute("insert into storage.buckets (id, name) values ('any', 'any')").await.expect("bucket");
     let s3 = Signer::project(&app);
