@@ -126,7 +126,7 @@ fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, sourc
             let done = backup::restore_dump(local.path(), identities, &target, programs.command("pg_restore")).await?;
             Ok::<_, anyhow::Error>(done)
         };
-        stop.before(work).await.ok_or(BackupError::Stopped)?
+        stop.before(work).await.ok_or(BackupError::StoppedAmongFiles)?
     })?;
     let mut text = format!(
         "the dump of {} was restored to the database in DATABASE_URL, and {files} files to {}\n",
