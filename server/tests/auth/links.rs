@@ -269,6 +269,43 @@ async fn each_kind_of_mailed_or_texted_proof_opens_one_session() {
     }
 }
 
+/// Upstream gives whoever signs up with it the session of an account whose other address is confirmed.
+#[actix_web::test]
+async fn signing_up_with_the_unconfirmed_address_of_an_account_opens_no_session() {
+    let twilio =
+        crate::auth::outside::Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
+    let settings = [
+        BY_MAIL[0],
+        BY_MAIL[1],
+        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
+        ("GOTRUE_SMS_PROVIDER", "twilio"),
+        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
+        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
+        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
+        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    for (account, asked) in [
+        (
+            json!({ "email": "ada@test.example", "email_confirm": true, "phone": "15550000001", "password": PASSWORD }),
+            json!({ "phone": "15550000001", "password": "of a stranger 1" }),
+        ),
+        (
+            json!({ "email": "bob@test.example", "phone": "15550000002", "phone_confirm": true, "password": PASSWORD }),
+            json!({ "email": "bob@test.example", "password": "of a stranger 1" }),
+        ),
+    ] {
+        let made = app.service().post("/auth/v1/admin/users", account).await;
+        assert_eq!(made.status, 200, "{}", made.body);
+        let reply = app.anon().post("/auth/v1/signup", asked).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        assert!(reply.body.get("access_token").is_none(), "{}", reply.body);
+        assert!(reply.body.get("id").is_some(), "{}", reply.body);
+    }
+    let sessions = app.owner.query_one("select count(*) from auth.sessions", &[]).await.expect("sessions");
+    assert_eq!(sessions.get::<_, i64>(0), 0);
+}
+
 #[actix_web::test]
 async fn redirects_stay_on_the_allow_list_and_headers_do_not_change_links() {
     let settings = [

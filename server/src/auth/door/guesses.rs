@@ -287,19 +287,19 @@ impl Guesses {
         if !self.config.enabled {
             return true;
         }
+        // What is not compared counts for nobody: one client alone would keep all others from the account.
+        if !self.may_try_alone(code, client) {
+            return false;
+        }
         let now = Instant::now();
         let most = f64::from(self.config.code_tries) * TOGETHER;
-        {
-            let mut wrong = self.wrong.lock();
-            make_room(&mut wrong, REMEMBERED, now, |(_, seen)| *seen);
-            let (count, seen) = wrong.entry(account).or_insert((0.0, now));
-            *count = (*count - now.duration_since(*seen).as_secs_f64() / 3600.0 * most).max(0.0) + 1.0;
-            *seen = now;
-            if *count > most {
-                return false;
-            }
-        }
-        self.may_try_alone(code, client)
+        let mut wrong = self.wrong.lock();
+        make_room(&mut wrong, REMEMBERED, now, |(_, seen)| *seen);
+        let (count, seen) = wrong.entry(account).or_insert((0.0, now));
+        let left = (*count - now.duration_since(*seen).as_secs_f64() / 3600.0 * most).max(0.0);
+        // Nor do those that are refused now, so that it is over an hour later at the latest.
+        (*count, *seen) = ((left + 1.0).min(most + 1.0), now);
+        *count <= most
     }
 
     /// The same without the count of all clients together: if the code is the owner's only way in, other clients'
@@ -449,6 +449,10 @@ mod tests {
         assert!(!guesses.may_try(account, code, "stranger"));
         assert!(guesses.may_try(account, code, "owner"));
         assert!(guesses.may_try(account, guesses.target("code 2"), "stranger"));
+        for _ in 0..10_000 {
+            assert!(!guesses.may_try(account, code, "stranger"));
+        }
+        assert!(guesses.may_try(account, guesses.target("code 2"), "owner"), "one client does not shut out another");
         for client in 0..100 {
             guesses.may_try(account, code, &client.to_string());
         }

@@ -258,10 +258,10 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
         }
         other => other?,
     };
-    if !user.is_confirmed() && !user.is_phone_confirmed() {
+    // Of an account that has confirmed its other address, upstream gives anybody a session here.
+    if !confirmed(&user) {
         signup.note(request);
-    }
-    if user.is_confirmed() || user.is_phone_confirmed() {
+    } else {
         let grant = request.grant();
         let answer = db
             .transaction(async |db| {
