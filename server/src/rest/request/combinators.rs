@@ -14,6 +14,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+/// Deepest nesting of one text, so that a parse does not exhaust the stack.
+pub const MAX_NESTING: usize = 100;
+
 /// Marks a failed parse; the reason is in the parser ([`Parser::explain`]).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failed;
@@ -85,12 +88,21 @@ pub struct Parser<'a> {
     trouble: Trouble,
     /// Messages are built only in a second pass over an input that is known to be wrong.
     explaining: bool,
+    /// The number of [`Parser::nested`] around here.
+    depth: usize,
+    /// Whether a part beyond [`MAX_NESTING`] was met, which fails the whole parse.
+    too_deep: bool,
 }
 
 /// Parses all of `text` as far as `grammar` goes; on failure says where (`line`, `column`, from 1) and why.
 pub fn parse<T>(text: &str, grammar: impl Fn(&mut Parser<'_>) -> Parsed<T>) -> Result<T, ParseFault> {
     let input: Vec<char> = text.chars().collect();
-    if let Ok(value) = grammar(&mut Parser::new(&input, false)) {
+    let mut parser = Parser::new(&input, false);
+    let parsed = grammar(&mut parser);
+    if parser.too_deep {
+        return Err(ParseFault::TooDeep);
+    }
+    if let Ok(value) = parsed {
         return Ok(value);
     }
     let mut parser = Parser::new(&input, true);
@@ -100,18 +112,22 @@ pub fn parse<T>(text: &str, grammar: impl Fn(&mut Parser<'_>) -> Parsed<T>) -> R
     }
 }
 
-/// Where and why a text could not be parsed.
+/// Why a text could not be parsed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ParseFault {
-    pub line: usize,
-    pub column: usize,
-    /// `unexpected … expecting …`, on one line.
-    pub details: String,
+pub enum ParseFault {
+    Syntax {
+        line: usize,
+        column: usize,
+        /// `unexpected … expecting …`, on one line.
+        details: String,
+    },
+    /// Nested deeper than [`MAX_NESTING`].
+    TooDeep,
 }
 
 impl<'a> Parser<'a> {
     fn new(input: &'a [char], explaining: bool) -> Self {
-        Self { input, pos: 0, consumed: false, trouble: Trouble::unknown(0), explaining }
+        Self { input, pos: 0, consumed: false, trouble: Trouble::unknown(0), explaining, depth: 0, too_deep: false }
     }
 
     fn fail(&mut self, kind: Kind, text: impl Into<Cow<'static, str>>) -> Failed {
@@ -208,6 +224,18 @@ impl<'a> Parser<'a> {
         }
         self.advance(text.chars().count());
         Ok(())
+    }
+
+    /// `inner`, one level deeper. Every production that contains itself goes through here.
+    pub fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_NESTING {
+            self.too_deep = true;
+            return Err(Failed);
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
     }
 
     /// `inner`, as if nothing had been consumed when it fails.
@@ -405,7 +433,7 @@ impl<'a> Parser<'a> {
                 _ => column += 1,
             }
         }
-        ParseFault { line, column, details: self.trouble.describe() }
+        ParseFault::Syntax { line, column, details: self.trouble.describe() }
     }
 }
 
@@ -501,8 +529,10 @@ mod tests {
     use super::*;
 
     fn fault<T: std::fmt::Debug>(text: &str, grammar: impl Fn(&mut Parser<'_>) -> Parsed<T>) -> String {
-        let fault = parse(text, grammar).expect_err("should fail");
-        format!("{}:{} {}", fault.line, fault.column, fault.details)
+        match parse(text, grammar).expect_err("should fail") {
+            ParseFault::Syntax { line, column, details } => format!("{line}:{column} {details}"),
+            ParseFault::TooDeep => panic!("{text} is not nested"),
+        }
     }
 
     #[test]

@@ -163,7 +163,7 @@ struct EmbedHead {
 
 fn embed_body(p: &mut P<'_>, head: EmbedHead) -> Parsed<SelectItem> {
     p.char('(')?;
-    let select = select(p)?;
+    let select = p.nested(select)?;
     p.char(')')?;
     let EmbedHead { target, alias, hint, join, spread } = head;
     Ok(SelectItem::Embed { target, alias, hint, join, spread, select })
@@ -569,7 +569,7 @@ fn logic_group(p: &mut P<'_>) -> Parsed<LogicTree> {
         p.either(|p| p.attempt(|p| p.string("and")).map(|()| LogicOp::And), |p| p.string("or").map(|()| LogicOp::Or))
     })?;
     lexeme(p, |p| p.char('('))?;
-    let members = p.separated1(logic_tree, |p| lexeme(p, |p| p.char(',')))?;
+    let members = p.nested(|p| p.separated1(logic_tree, |p| lexeme(p, |p| p.char(','))))?;
     lexeme(p, |p| p.char(')'))?;
     Ok(LogicTree::Group { negated, op, members })
 }

@@ -3,6 +3,7 @@
 //! Each function returns what [`super::grammar`] would, or `None` if the text is not of its simple form or invalid;
 //! then the grammar decides and words the error. The tests compare the two.
 
+use super::combinators::MAX_NESTING;
 use super::grammar::{QUANTIFIED_WORDS, SIMPLE_WORDS};
 use super::types::*;
 
@@ -45,12 +46,15 @@ pub fn is_no_operation(text: &str) -> bool {
 /// Columns, `*` and embeds of plain words, `a,*,b(c,d)`: [`super::grammar::select`].
 pub fn select(text: &str) -> Option<Vec<SelectItem>> {
     let mut rest = text;
-    let items = select_items(&mut rest)?;
+    let items = select_items(&mut rest, 0)?;
     rest.is_empty().then_some(items)
 }
 
-/// `rest`: what is still to be read. The depth of nesting was checked before.
-fn select_items(rest: &mut &str) -> Option<Vec<SelectItem>> {
+/// `rest`: what is still to be read, inside of `depth` embeds.
+fn select_items(rest: &mut &str, depth: usize) -> Option<Vec<SelectItem>> {
+    if depth > MAX_NESTING {
+        return None;
+    }
     let mut items = Vec::with_capacity(4);
     loop {
         let end = rest.bytes().position(|b| matches!(b, b',' | b'(' | b')')).unwrap_or(rest.len());
@@ -65,7 +69,7 @@ fn select_items(rest: &mut &str) -> Option<Vec<SelectItem>> {
                 return None;
             }
             *rest = inner;
-            let select = if inner.starts_with(')') { Vec::new() } else { select_items(rest)? };
+            let select = if inner.starts_with(')') { Vec::new() } else { select_items(rest, depth + 1)? };
             *rest = rest.strip_prefix(')')?;
             let target = name.to_owned();
             items.push(SelectItem::Embed { target, alias: None, hint: None, join: None, spread: false, select });

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::combinators::{self, Parsed, Parser};
+use super::combinators::{self, ParseFault, Parsed, Parser};
 use super::range::{RowRange, read_integer};
 use super::types::*;
 use super::{grammar, plain};
@@ -14,8 +14,6 @@ use crate::rest::error::{ApiError, Limit};
 
 /// Most query parameters of one request.
 pub const MAX_PARAMETERS: usize = 1000;
-/// Deepest nesting of parentheses in one value.
-pub const MAX_NESTING: usize = 100;
 
 /// A parsed query string.
 #[derive(Clone, Debug, Default)]
@@ -158,9 +156,6 @@ pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
         decoded.push((utf8(key)?, value.as_deref().map(utf8).transpose()?));
     }
     let lookup = |name: &str| decoded.iter().find(|(key, _)| *key == name).and_then(|(_, value)| *value);
-    for (_, value) in &decoded {
-        check_nesting(value.unwrap_or_default())?;
-    }
 
     let mut params = QueryParams::default();
     let (mut orders, mut logics, mut filters) = (Vec::new(), Vec::new(), Vec::new());
@@ -259,29 +254,18 @@ fn parse_part<T>(
     text: &str,
     grammar: impl Fn(&mut Parser<'_>) -> Parsed<T>,
 ) -> Result<T, ApiError> {
-    combinators::parse(text, grammar).map_err(|fault| ApiError::Query {
-        message: format!("\"failed to parse {what} ({shown})\" (line {}, column {})", fault.line, fault.column),
-        details: fault.details,
+    combinators::parse(text, grammar).map_err(|fault| match fault {
+        ParseFault::Syntax { line, column, details } => ApiError::Query {
+            message: format!("\"failed to parse {what} ({shown})\" (line {line}, column {column})"),
+            details,
+        },
+        ParseFault::TooDeep => ApiError::TooLarge(Limit::Nesting),
     })
-}
-
-fn check_nesting(value: &str) -> Result<(), ApiError> {
-    let mut depth = 0usize;
-    for b in value.bytes() {
-        match b {
-            b'(' => depth += 1,
-            b')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > MAX_NESTING {
-            return Err(ApiError::TooLarge(Limit::Nesting));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::combinators::MAX_NESTING;
     use super::*;
 
     fn parsed(query: &str) -> QueryParams {
@@ -437,11 +421,52 @@ mod tests {
     }
 
     #[test]
-    fn too_many_parameters_and_too_deep_nesting_are_refused() {
+    fn too_many_parameters_are_refused() {
         let many = vec!["a=eq.1"; MAX_PARAMETERS + 1].join("&");
         assert!(matches!(parse(many.as_bytes(), false), Err(ApiError::TooLarge(Limit::Parameters))));
-        let deep = format!("or={}", "(".repeat(MAX_NESTING + 1));
-        assert!(matches!(parse(deep.as_bytes(), false), Err(ApiError::TooLarge(Limit::Nesting))));
+    }
+
+    fn is_too_deep(query: &str) -> bool {
+        matches!(parse(query.as_bytes(), false), Err(ApiError::TooLarge(Limit::Nesting)))
+    }
+
+    #[test]
+    fn embeds_and_logic_groups_are_nested_up_to_the_limit() {
+        let nested =
+            |open: &str, inner: &str, depth: usize| format!("{}{inner}{}", open.repeat(depth), ")".repeat(depth));
+        let queries = |depth: usize| {
+            [
+                format!("select={}", nested("a(", "b", depth)),
+                format!("select={}", nested("...a!left(", "b", depth)),
+                format!("select={}", nested("\"a\"(", "b", depth)),
+                format!("x.or=({})", nested("not.and(", "a.eq.1", depth - 1)),
+                format!("and=({})", nested("or(", "a.in.(1,2)", depth - 1)),
+            ]
+        };
+        for (within, beyond) in queries(MAX_NESTING).iter().zip(&queries(MAX_NESTING + 1)) {
+            parsed(within);
+            assert!(is_too_deep(beyond), "{beyond}");
+        }
+    }
+
+    #[test]
+    fn brackets_in_quotes_do_not_hide_the_depth() {
+        let select = format!("{}%22{}%22(", "a(".repeat(99), ")".repeat(100)).repeat(190);
+        let logic = format!("{}a.eq.%22{}%22,", "and(".repeat(99), ")".repeat(99)).repeat(120);
+        let queries = [format!("select={select}"), format!("or=({logic}"), format!("x.not.and=({logic}")];
+        // A worker's stack.
+        let parses = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+            for query in queries {
+                assert!(is_too_deep(&query));
+            }
+        });
+        assert!(parses.expect("a thread").join().is_ok());
+    }
+
+    #[test]
+    fn brackets_in_a_value_are_not_nested() {
+        let value = "(".repeat(50_000);
+        assert_eq!(parsed(&format!("a=eq.{value}&or=(b.eq.%22{value}%22)")).filters.len(), 1);
     }
 
     proptest::proptest! {

@@ -70,9 +70,9 @@ pub fn parse_range_header(text: &str) -> RowRange {
 /// An integer as the reference reads `limit` and `offset`: blanks and parentheses around it, `-`, and the
 /// prefixes `0x`, `0o`, `0b` are all fine. `None` for anything else, which is then ignored.
 pub fn read_integer(text: &str) -> Option<i128> {
-    let text = text.trim();
-    if let Some(inner) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
-        return read_integer(inner);
+    let mut text = text.trim();
+    while let Some(inner) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
+        text = inner.trim();
     }
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest.trim_start()),
@@ -115,6 +115,8 @@ mod tests {
             (" 5 ", Some(5)),
             ("-5", Some(-5)),
             ("(-5)", Some(-5)),
+            (" ( ( 5 ) ) ", Some(5)),
+            ("((5)", None),
             ("0x1F", Some(31)),
             ("abc", None),
             ("", None),
@@ -125,6 +127,13 @@ mod tests {
         for (text, value) in cases {
             assert_eq!(read_integer(text), value, "{text}");
         }
+    }
+
+    #[test]
+    fn any_number_of_parentheses_may_be_around_an_integer() {
+        let text = format!("{}5{}", "(".repeat(500_000), ")".repeat(500_000));
+        let reads = std::thread::Builder::new().stack_size(256 << 10).spawn(move || read_integer(&text));
+        assert_eq!(reads.expect("a thread").join().ok(), Some(Some(5)));
     }
 
     #[test]
