@@ -8,6 +8,8 @@
 //! A request is passed on after the previous one was answered ([`super::gate`]). A client that has closed its sending
 //! side may still wait for an answer, so it is only treated as gone after a moment.
 //!
+//! A client that takes nothing of an answer for too long loses its connection, because the whole answer waits in memory.
+//!
 //! A stream that switches to another protocol is taken out here ([`super::takeover`]).
 
 use std::io;
@@ -20,8 +22,9 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use memchr::{memchr, memchr_iter, memmem};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use super::connection::KEEP_ALIVE;
 use super::gate::Gate;
 use super::takeover::{Taken, Takeover};
 
@@ -32,9 +35,12 @@ const LONGEST_HEAD: usize = 128 << 10;
 /// byte of it was written, or after the second if none is pending, so that the last bytes can be sent.
 const HALF_CLOSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));
 
+/// How long a client may take nothing of what is being written (as over HTTP/2).
+const STALLED: Duration = KEEP_ALIVE;
+
 static END_OF_HEAD: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\r\n\r\n"));
 
-/// Mends the request targets read from `S`; writes go through untouched.
+/// Mends the request targets read from `S`; writes go through untouched, but not for longer than the client takes them.
 pub struct Lenient<S> {
     /// `None` once the connection has been taken over.
     inner: Option<S>,
@@ -47,6 +53,10 @@ pub struct Lenient<S> {
     moved: Instant,
     /// The delay before the end is reported.
     holding: Option<Pin<Box<Sleep>>>,
+    /// While a write is pending: when it fails.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// [`STALLED`]
+    patience: Duration,
 }
 
 impl<S> Lenient<S> {
@@ -59,6 +69,8 @@ impl<S> Lenient<S> {
             ended: false,
             moved: Instant::now(),
             holding: None,
+            stalled: None,
+            patience: STALLED,
         }
     }
 
@@ -82,6 +94,17 @@ impl<S> Lenient<S> {
         if self.ended {
             self.moved = Instant::now();
         }
+    }
+
+    /// Ends a write that has been pending for too long. Each completed one starts the time anew.
+    fn bound<T>(&mut self, writing: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if writing.is_ready() {
+            self.stalled = None;
+            return writing;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client did not read the answer")))
     }
 
     /// Ready when such a client counts as gone.
@@ -373,7 +396,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(buf.len())) };
-        let written = ready!(Pin::new(inner).poll_write(cx, buf));
+        let writing = Pin::new(inner).poll_write(cx, buf);
+        let written = ready!(this.bound(writing, cx));
         this.note_written();
         Poll::Ready(written)
     }
@@ -381,7 +405,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(())) };
-        ready!(Pin::new(inner).poll_flush(cx))?;
+        let flushing = Pin::new(inner).poll_flush(cx);
+        ready!(this.bound(flushing, cx))?;
         if this.takeover.is_due()
             && let Some(wire) = this.inner.take()
         {
@@ -393,10 +418,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().inner {
-            Some(inner) => Pin::new(inner).poll_shutdown(cx),
-            None => Poll::Ready(Ok(())),
-        }
+        let this = self.get_mut();
+        let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(())) };
+        let closing = Pin::new(inner).poll_shutdown(cx);
+        this.bound(closing, cx)
     }
 
     fn poll_write_vectored(
@@ -406,7 +431,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum())) };
-        let written = ready!(Pin::new(inner).poll_write_vectored(cx, bufs));
+        let writing = Pin::new(inner).poll_write_vectored(cx, bufs);
+        let written = ready!(this.bound(writing, cx));
         this.note_written();
         Poll::Ready(written)
     }
@@ -491,5 +517,99 @@ mod tests {
         let mut text = String::new();
         Lenient::new(&b"GET / HTTP/1.1\r\nHost"[..]).read_to_string(&mut text).await.expect("read");
         assert_eq!(text, "GET / HTTP/1.1\r\nHost");
+    }
+
+    const SHORT: Duration = Duration::from_millis(400);
+
+    /// Regression: such an answer stayed in memory until the client left.
+    #[tokio::test]
+    async fn a_client_that_stops_reading_loses_its_connection() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        for is_vectored in [false, true] {
+            let (server, mut client) = tokio::io::duplex(1 << 10);
+            let mut stream = Lenient { patience: SHORT, ..Lenient::new(server) };
+            let begun = Instant::now();
+            let writing = async {
+                let answer = vec![b'a'; 8 << 10];
+                if is_vectored {
+                    while stream.write_vectored(&[io::IoSlice::new(&answer)]).await? > 0 {}
+                }
+                stream.write_all(&answer).await
+            };
+            let reading = async {
+                tokio::time::sleep(SHORT / 2).await;
+                client.read_exact(&mut [0; 1 << 10]).await
+            };
+            let both = tokio::time::timeout(SHORT * 20, async { tokio::join!(writing, reading) });
+            let (written, read) = both.await.expect("given up");
+            assert!(read.is_ok());
+            assert!(written.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
+            let lasted = begun.elapsed();
+            assert!(lasted >= SHORT * 3 / 2, "{lasted:?} since the last byte it took");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_keeps_its_connection() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (server, mut client) = tokio::io::duplex(1 << 10);
+        let mut stream = Lenient { patience: SHORT, ..Lenient::new(server) };
+        let writing = async {
+            for _ in 0..2 {
+                stream.write_all(&[b'a'; 4 << 10]).await?;
+                stream.flush().await?;
+                assert!(stream.stalled.is_none(), "only while a write is pending");
+                tokio::time::sleep(SHORT * 2).await;
+            }
+            stream.shutdown().await
+        };
+        let reading = async {
+            let mut all = 0;
+            loop {
+                tokio::time::sleep(SHORT / 4).await;
+                match client.read(&mut [0; 512]).await.expect("read") {
+                    0 => return all,
+                    read => all += read,
+                }
+            }
+        };
+        let (written, read) = tokio::join!(writing, reading);
+        written.expect("written");
+        assert_eq!(read, 8 << 10);
+    }
+
+    /// A flush that is never done, as of an encrypted stream whose client does not read.
+    struct Stuck;
+
+    impl AsyncRead for Stuck {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Stuck {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(buf.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flush_is_bounded_too() {
+        use tokio::io::AsyncWriteExt;
+        let mut stream = Lenient { patience: SHORT, ..Lenient::new(Stuck) };
+        stream.write_all(b"a").await.expect("taken");
+        for is_closing in [false, true] {
+            let ending = async { if is_closing { stream.shutdown().await } else { stream.flush().await } };
+            let ended = tokio::time::timeout(SHORT * 20, ending).await.expect("given up");
+            assert!(ended.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
+        }
     }
 }

@@ -153,7 +153,7 @@ async fn execute_streaming(
             }
         }
         if long.is_none() && body.len() > GATHERED {
-            let (mut sink, mut spool) = spools.open().await?;
+            let (mut sink, mut spool) = spools.open(asker.client).await?;
             let begun = std::mem::take(&mut body).freeze();
             let length = begun.len() as u64;
             sink.push(begun).await?;

@@ -4,10 +4,12 @@
 //! `statement_timeout` would cut the answer off. So a separate task takes the rows at PostgreSQL's speed. Unread data
 //! waits in memory up to a bound, then in unlinked files. All answers share one budget of each. If the files' budget is
 //! used up or the disk is full, a new long answer waits briefly before its first byte and is then refused; one that has
-//! begun waits for its client to catch up, and is aborted if that takes too long.
+//! begun waits for its client to catch up, and is aborted if that takes too long. The answers of one network have at most
+//! half of the files' budget, or one of them has all that is free, so that no client blocks the others.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::config::rest::Spill;
 use crate::http::answer_file::AnswerFile;
 use crate::http::budget::Budget;
+use crate::http::client::network;
 
 /// The memory for one answer, and for all together, in bytes.
 const IN_MEMORY: (u64, u64) = (4 << 20, 32 << 20);
@@ -48,6 +51,8 @@ struct Shared {
     folder: PathBuf,
     memory: Budget,
     disk: Budget,
+    /// What the answers of each network have taken of `disk`. Without any, a network has no entry.
+    networks: Mutex<HashMap<IpAddr, u64>>,
     /// For each thread that writes to a file. A disk that stalls keeps them, also those of answers that nobody waits for any more.
     writes: Arc<Semaphore>,
     /// Free bytes on the disk of the files, if known.
@@ -68,6 +73,7 @@ impl Spools {
             folder: settings.folder.clone(),
             memory: Budget::of(IN_MEMORY.1),
             disk: Budget::of(settings.most),
+            networks: Mutex::default(),
             writes: Arc::new(Semaphore::new(WRITES)),
             left,
             waits,
@@ -76,12 +82,13 @@ impl Spools {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Opens an empty answer. Fails if there is still no room after waiting.
-    pub async fn open(&self) -> Result<(Sink, Spool), NoRoom> {
-        let disk = &self.shared.disk;
+    /// Opens an empty answer for `client`, within the share of its network. An unknown client has no share. Fails if
+    /// there is still no room after waiting.
+    pub async fn open(&self, client: Option<IpAddr>) -> Result<(Sink, Spool), NoRoom> {
+        let share = Arc::new(Share::of(&self.shared, client));
         let deadline = Instant::now() + self.shared.waits.0;
-        let room = ROOM.min(disk.most());
-        self.shared.until(deadline, || disk.free() >= room).await?;
+        let room = ROOM.min(self.shared.disk.most());
+        self.shared.until(deadline, || share.may_begin(room)).await?;
         while (self.shared.left)(&self.shared.folder).is_some_and(|left| left < room) {
             if Instant::now() >= deadline {
                 tracing::warn!(folder = %self.shared.folder.display(), "the disk of long answers is full");
@@ -90,7 +97,7 @@ impl Spools {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let pipe = Arc::new(Pipe { queue: Mutex::default(), arrived: Notify::new(), shared: self.shared.clone() });
-        let sink = Sink { pipe: pipe.clone(), segment: None, remaining_wait: self.shared.waits.1 };
+        let sink = Sink { pipe: pipe.clone(), share, segment: None, remaining_wait: self.shared.waits.1 };
         Ok((sink, Spool { pipe, filler: None }))
     }
 }
@@ -111,6 +118,67 @@ impl Shared {
             }
             timeout_at(deadline, freed).await.map_err(|_| NoRoom)?;
         }
+    }
+}
+
+/// What one answer takes of the files' budget.
+#[derive(Debug)]
+struct Share {
+    shared: Arc<Shared>,
+    /// The network of the client.
+    network: Option<IpAddr>,
+    /// In bytes. Changes only under the lock of [`Shared::networks`], and not for an unknown client.
+    own: AtomicU64,
+}
+
+impl Share {
+    fn of(shared: &Arc<Shared>, client: Option<IpAddr>) -> Self {
+        Self { shared: shared.clone(), network: client.map(network), own: AtomicU64::new(0) }
+    }
+
+    /// Whether there is room for a new answer.
+    fn may_begin(&self, room: u64) -> bool {
+        // Half of a small budget may be less than `room`.
+        let own_room = room.min(self.shared.disk.most() / 2);
+        self.shared.disk.free() >= room && self.fits(&self.shared.networks.lock(), own_room)
+    }
+
+    fn has_room(&self, length: u64) -> bool {
+        self.shared.disk.free() >= length && self.fits(&self.shared.networks.lock(), length)
+    }
+
+    /// Without others of this network, an answer may take whatever is free.
+    fn fits(&self, networks: &HashMap<IpAddr, u64>, length: u64) -> bool {
+        let all = self.network.and_then(|network| networks.get(&network)).copied().unwrap_or_default();
+        all <= self.own.load(Ordering::Relaxed) || all.saturating_add(length) <= self.shared.disk.most() / 2
+    }
+
+    /// Takes `length` bytes, or nothing and returns false.
+    #[must_use]
+    fn take(&self, length: u64) -> bool {
+        let Some(network) = self.network else { return self.shared.disk.take(length) };
+        let mut networks = self.shared.networks.lock();
+        let has_room = self.fits(&networks, length) && self.shared.disk.take(length);
+        if has_room {
+            *networks.entry(network).or_default() += length;
+            self.own.fetch_add(length, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    fn give_back(&self, length: u64) {
+        if let Some(network) = self.network {
+            let mut networks = self.shared.networks.lock();
+            self.own.fetch_sub(length, Ordering::Relaxed);
+            if let Some(all) = networks.get_mut(&network) {
+                *all = all.saturating_sub(length);
+                if *all == 0 {
+                    networks.remove(&network);
+                }
+            }
+        }
+        self.shared.disk.give_back(length);
+        self.shared.freed.notify_waiters();
     }
 }
 
@@ -176,13 +244,12 @@ enum Piece {
 struct Segment {
     file: AnswerFile,
     written: AtomicU64,
-    shared: Arc<Shared>,
+    share: Arc<Share>,
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        self.shared.disk.give_back(*self.written.get_mut());
-        self.shared.freed.notify_waiters();
+        self.share.give_back(*self.written.get_mut());
     }
 }
 
@@ -190,6 +257,7 @@ impl Drop for Segment {
 #[derive(Debug)]
 pub struct Sink {
     pipe: Arc<Pipe>,
+    share: Arc<Share>,
     segment: Option<Arc<Segment>>,
     /// How long this answer may still wait for room.
     remaining_wait: Duration,
@@ -210,12 +278,12 @@ impl Sink {
             if self.push_in_memory(&piece) {
                 break Ok(());
             }
-            if shared.disk.free() >= length {
+            if self.share.has_room(length) {
                 let Ok(turn) = timeout_at(deadline, Arc::clone(&shared.writes).acquire_owned()).await else {
                     break Err(NoRoom.into());
                 };
                 let turn = turn.map_err(io::Error::other)?;
-                if shared.disk.take(length) && self.append(piece.clone(), turn).await? {
+                if self.share.take(length) && self.append(piece.clone(), turn).await? {
                     break Ok(());
                 }
             }
@@ -247,11 +315,11 @@ impl Sink {
     /// Writes a piece, whose budget is already taken, to a file; false if the disk is full.
     async fn append(&mut self, piece: Bytes, turn: OwnedSemaphorePermit) -> Result<bool, SpoolError> {
         let length = piece.len();
-        let shared = self.pipe.shared.clone();
+        let share = self.share.clone();
         let segment = self.segment.take().filter(|segment| segment.written.load(Ordering::Relaxed) < SEGMENT);
         let written = spawn_blocking(move || {
             let _turn = turn;
-            write(&shared, segment, &piece)
+            write(&share, segment, &piece)
         });
         let written = written.await.map_err(io::Error::other)?;
         let (segment, at) = match written {
@@ -285,14 +353,14 @@ impl Sink {
 
 /// Appends to `segment` or a new one, and returns the position. The budget for `piece` is already taken, and is freed
 /// on failure.
-fn write(shared: &Arc<Shared>, segment: Option<Arc<Segment>>, piece: &[u8]) -> io::Result<(Arc<Segment>, u64)> {
+fn write(share: &Arc<Share>, segment: Option<Arc<Segment>>, piece: &[u8]) -> io::Result<(Arc<Segment>, u64)> {
     let length = piece.len() as u64;
     let attempt = || {
         let segment = match segment {
             Some(segment) => segment,
             None => {
-                let file = tempfile::tempfile_in(&shared.folder)?.into();
-                Arc::new(Segment { file, written: AtomicU64::new(0), shared: shared.clone() })
+                let file = tempfile::tempfile_in(&share.shared.folder)?.into();
+                Arc::new(Segment { file, written: AtomicU64::new(0), share: share.clone() })
             }
         };
         let at = segment.written.load(Ordering::Relaxed);
@@ -300,7 +368,7 @@ fn write(shared: &Arc<Shared>, segment: Option<Arc<Segment>>, piece: &[u8]) -> i
         segment.written.fetch_add(length, Ordering::Relaxed);
         Ok((segment, at))
     };
-    attempt().inspect_err(|_| shared.disk.give_back(length))
+    attempt().inspect_err(|_| share.give_back(length))
 }
 
 /// The reading end of an answer. Dropping it ends the task that fills it.
@@ -391,7 +459,7 @@ mod tests {
     #[tokio::test]
     async fn written_rows_are_read_in_order_from_memory_and_files() {
         let spools = spools(64 << 20);
-        let (mut sink, mut spool) = spools.open().await.expect("room");
+        let (mut sink, mut spool) = spools.open(None).await.expect("room");
         for number in 0..500 {
             sink.push(piece(number)).await.expect("kept");
         }
@@ -408,7 +476,7 @@ mod tests {
     #[tokio::test]
     async fn a_fast_reader_needs_no_file() {
         let spools = spools(0);
-        let (mut sink, mut spool) = spools.open().await.expect("room");
+        let (mut sink, mut spool) = spools.open(None).await.expect("room");
         for number in 0..500 {
             sink.push(piece(number)).await.expect("kept");
             assert_eq!(spool.next().await.expect("a piece").expect("read"), piece(number));
@@ -417,7 +485,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_ends_the_answer_after_the_rows_sent() {
-        let (mut sink, mut spool) = spools(0).open().await.expect("room");
+        let (mut sink, mut spool) = spools(0).open(None).await.expect("room");
         sink.push(piece(1)).await.expect("kept");
         sink.end(Err("gone".to_owned()));
         assert_eq!(spool.next().await.expect("a piece").expect("read"), piece(1));
@@ -427,32 +495,32 @@ mod tests {
     #[tokio::test]
     async fn a_full_budget_lets_no_further_answer_begin_until_something_is_read() {
         let spools = spools(ROOM);
-        let (mut sink, mut spool) = spools.open().await.expect("room");
+        let (mut sink, mut spool) = spools.open(None).await.expect("room");
         for number in 0..100 {
             sink.push(piece(number)).await.expect("kept");
         }
-        assert_eq!(spools.open().await.err(), Some(NoRoom));
+        assert_eq!(spools.open(None).await.err(), Some(NoRoom));
         sink.end(Ok(()));
         while spool.next().await.is_some() {}
-        assert!(spools.open().await.is_ok());
+        assert!(spools.open(None).await.is_ok());
     }
 
     #[tokio::test]
     async fn on_a_full_disk_answers_start_only_once_there_is_room() {
         static LEFT: AtomicU64 = AtomicU64::new(ROOM - 1);
         let spools = spools_on(64 << 20, |_| Some(LEFT.load(Ordering::Acquire)));
-        assert_eq!(spools.open().await.err(), Some(NoRoom));
+        assert_eq!(spools.open(None).await.err(), Some(NoRoom));
         LEFT.store(ROOM, Ordering::Release);
-        assert!(spools.open().await.is_ok());
-        assert!(spools_on(64 << 20, |_| None).open().await.is_ok(), "free space unknown: it is tried");
-        assert!(spools_on(0, |_| Some(0)).open().await.is_ok(), "without files the disk does not matter");
+        assert!(spools.open(None).await.is_ok());
+        assert!(spools_on(64 << 20, |_| None).open(None).await.is_ok(), "free space unknown: it is tried");
+        assert!(spools_on(0, |_| Some(0)).open(None).await.is_ok(), "without files the disk does not matter");
         assert!(left_on_disk(&std::env::temp_dir()).is_some());
     }
 
     #[tokio::test]
     async fn a_started_answer_waits_for_its_reader_and_is_finally_aborted() {
         let spools = spools(1 << 20);
-        let (mut sink, mut spool) = spools.open().await.expect("room");
+        let (mut sink, mut spool) = spools.open(None).await.expect("room");
         let mut kept = 0;
         while sink.push(piece(kept)).await.is_ok() {
             kept += 1;
@@ -469,7 +537,7 @@ mod tests {
     #[tokio::test]
     async fn a_disconnected_reader_releases_everything_and_ends_the_writer() {
         let spools = spools(64 << 20);
-        let (mut sink, mut spool) = spools.open().await.expect("room");
+        let (mut sink, mut spool) = spools.open(None).await.expect("room");
         let filler = tokio::spawn(async move {
             for number in 0..200 {
                 sink.push(piece(number)).await.expect("kept");
@@ -491,5 +559,34 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert!(watched.is_finished() && is_free());
+    }
+
+    /// Regression: one client with many slow answers kept all room from the others.
+    #[tokio::test]
+    async fn the_answers_of_one_network_have_at_most_half_of_the_files() {
+        const MOST: u64 = 4 * ROOM;
+        let spools = spools(MOST);
+        let (busy, other): (Option<IpAddr>, _) = ("2001:db8::1".parse().ok(), "192.0.2.1".parse().ok());
+        let neighbour = "2001:db8::2".parse().ok();
+        let mut first = spools.open(busy).await.expect("room");
+        let mut second = spools.open(neighbour).await.expect("room");
+        let begun = (IN_MEMORY.0 + (1 << 20)) / (64 << 10);
+        for number in 0..begun as usize {
+            first.0.push(piece(number)).await.expect("kept");
+        }
+        while second.0.push(piece(0)).await.is_ok() {}
+        assert_eq!(spools.shared.disk.free(), MOST / 2, "those of one network share");
+        assert_eq!(spools.open(busy).await.err(), Some(NoRoom));
+        assert!(first.0.push(piece(0)).await.is_err());
+        let mut others = spools.open(other).await.expect("room for another client");
+        assert!(spools.open(None).await.is_ok());
+        drop(first);
+        assert!(second.0.push(piece(0)).await.is_ok(), "what ended counts no more");
+        drop(second);
+        while others.0.push(piece(0)).await.is_ok() {}
+        assert!(spools.shared.disk.free() < 64 << 10, "one answer alone may take all that is free");
+        drop(others);
+        assert_eq!(spools.shared.disk.free(), MOST);
+        assert!(spools.shared.networks.lock().is_empty(), "nothing is kept of networks without answers");
     }
 }

@@ -11,33 +11,65 @@ use futures_util::{Stream, StreamExt, stream};
 /// How long a client may not read before its answer is dropped, with its memory and files.
 pub const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A client may take this time for its answer, extended by what it has read at this rate, in bytes per second: as for
+/// bodies that are passed on. Waiting for PostgreSQL does not count.
+const SLOWEST: (Duration, u64) = (Duration::from_secs(120), 8 << 10);
+
 /// The rest of a result between two reads.
 struct Remainder<S> {
     /// `None` while the next piece is being read, and after the end.
     rest: Option<S>,
     since: Instant,
+    /// How many bytes the client has got, and how long all of them waited for it.
+    delivered: u64,
+    waited: Duration,
     is_given_up: bool,
 }
 
-/// The pieces of `rows` on demand. If none is requested for `idle_timeout`, `rows` is dropped and the next request gets an
-/// error.
+impl<S> Remainder<S> {
+    fn of(rows: S) -> Self {
+        let (delivered, waited) = (0, Duration::ZERO);
+        Self { rest: Some(rows), since: Instant::now(), delivered, waited, is_given_up: false }
+    }
+
+    /// The rows, for reading the next piece.
+    fn take(&mut self) -> Option<S> {
+        let rows = self.rest.take()?;
+        self.waited += self.since.elapsed();
+        Some(rows)
+    }
+
+    /// After `length` bytes were read.
+    fn put_back(&mut self, rows: S, length: usize) {
+        self.delivered += length as u64;
+        (self.rest, self.since) = (Some(rows), Instant::now());
+    }
+
+    /// Whether the client reads, but too slowly. `unread` is how long the next piece has been waiting.
+    fn is_too_slow(&self, unread: Duration) -> bool {
+        self.waited + unread > SLOWEST.0 + Duration::from_secs(self.delivered / SLOWEST.1)
+    }
+}
+
+/// The pieces of `rows` on demand. If none is requested for `idle_timeout`, or over a long time too little, `rows` is dropped
+/// and the next request gets an error.
 pub fn pieces<S, E>(rows: S, idle_timeout: Duration) -> impl Stream<Item = io::Result<Bytes>> + use<S, E>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin + 'static,
     E: std::fmt::Display,
 {
-    let remainder = Rc::new(RefCell::new(Remainder { rest: Some(rows), since: Instant::now(), is_given_up: false }));
+    let remainder = Rc::new(RefCell::new(Remainder::of(rows)));
     actix_web::rt::spawn(watch(Rc::downgrade(&remainder), idle_timeout));
     stream::unfold(remainder, |remainder| async move {
-        let taken = remainder.borrow_mut().rest.take();
+        let taken = remainder.borrow_mut().take();
         let Some(mut rows) = taken else {
             let was_given_up = std::mem::take(&mut remainder.borrow_mut().is_given_up);
-            return was_given_up.then(|| (Err(io::Error::other("the client did not read for too long")), remainder));
+            return was_given_up
+                .then(|| (Err(io::Error::other("the client did not read for too long, or too slowly")), remainder));
         };
         let piece = rows.next().await?.map_err(|error| io::Error::other(error.to_string()));
-        if piece.is_ok() {
-            let mut remainder = remainder.borrow_mut();
-            (remainder.rest, remainder.since) = (Some(rows), Instant::now());
+        if let Ok(piece) = &piece {
+            remainder.borrow_mut().put_back(rows, piece.len());
         }
         Some((piece, remainder))
     })
@@ -53,10 +85,13 @@ async fn watch<S>(remainder: Weak<RefCell<Remainder<S>>>, idle_timeout: Duration
         let unread = remainder.since.elapsed();
         if remainder.rest.is_none() {
             pause = idle_timeout;
-        } else if unread < idle_timeout {
+        } else if unread < idle_timeout && !remainder.is_too_slow(unread) {
             pause = idle_timeout - unread;
         } else {
-            tracing::warn!(seconds = unread.as_secs(), "a client left its result unread: given up");
+            tracing::warn!(
+                seconds = unread.as_secs(),
+                "a client left its result unread or read it too slowly: given up"
+            );
             remainder.rest = None;
             remainder.is_given_up = true;
             return;
@@ -123,5 +158,34 @@ mod tests {
         }));
         let mut stream = Box::pin(pieces(Box::pin(slow), SOON));
         assert_eq!(stream.next().await.expect("a piece").expect("in time"), "late");
+    }
+
+    #[test]
+    fn only_a_long_time_below_the_lowest_rate_is_too_slow() {
+        let minute = Duration::from_secs(60);
+        let after = |waited: Duration, delivered: u64| Remainder { waited, delivered, ..Remainder::of(()) };
+        assert!(!after(2 * minute, 0).is_too_slow(Duration::ZERO), "any rate at first");
+        assert!(!after(3 * minute, 60 * SLOWEST.1).is_too_slow(Duration::ZERO));
+        assert!(after(3 * minute, 60 * SLOWEST.1).is_too_slow(Duration::from_secs(1)), "the piece that waits counts");
+        assert!(!after(60 * minute, 1 << 30).is_too_slow(minute));
+    }
+
+    /// Regression: a client that read a little now and then kept the answer's files for hours.
+    #[actix_web::test]
+    async fn a_reader_below_the_lowest_rate_is_given_up() {
+        let timeout = Duration::from_secs(1);
+        for delivered in [1 << 30, 1 << 20] {
+            let (rows, is_free) = rows();
+            let remainder = Rc::new(RefCell::new(Remainder::of(rows)));
+            actix_web::rt::spawn(watch(Rc::downgrade(&remainder), timeout));
+            actix_web::rt::time::sleep(timeout / 2).await;
+            let rows = remainder.borrow_mut().take().expect("rows");
+            assert!(remainder.borrow().waited >= timeout / 2);
+            remainder.borrow_mut().put_back(rows, delivered);
+            remainder.borrow_mut().waited = Duration::from_secs(3600);
+            // Not unread for long, when the watch looks.
+            actix_web::rt::time::sleep(timeout * 3 / 4).await;
+            assert_eq!(is_free.get(), delivered == 1 << 20);
+        }
     }
 }
