@@ -12,6 +12,7 @@ pub mod draining;
 mod gate;
 #[cfg(feature = "https")]
 mod h2;
+pub mod json;
 pub mod lenient;
 pub mod listen;
 pub mod loopback;

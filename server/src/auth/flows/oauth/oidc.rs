@@ -19,6 +19,7 @@ use crate::auth::credentials::lenient_base64;
 use crate::auth::error::Fault;
 use crate::auth::outside::Providers;
 use crate::db::with_causes;
+use crate::http::json::parse_json;
 
 pub const GOOGLE: &str = "https://accounts.google.com";
 pub const APPLE: &str = "https://appleid.apple.com";
@@ -235,7 +236,7 @@ pub async fn read_body(mut answer: reqwest::Response) -> Result<Vec<u8>, Fault> 
 /// Whether a token's header requires critical extensions (RFC 7515, 4.1.11). None are supported.
 fn is_critical(token: &str) -> bool {
     let header = token.split('.').next().and_then(lenient_base64::url_safe_no_pad);
-    let header = header.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
+    let header = header.and_then(|bytes| parse_json::<Map<String, Value>>(&bytes).ok());
     header.is_none_or(|header| header.contains_key("crit"))
 }
 
@@ -246,7 +247,7 @@ pub fn unverified_claims(token: &str) -> Option<Map<String, Value>> {
     if parts.next().is_some() {
         return None;
     }
-    serde_json::from_slice(&lenient_base64::url_safe_no_pad(payload)?).ok()
+    parse_json(&lenient_base64::url_safe_no_pad(payload)?).ok()
 }
 
 fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
