@@ -1,5 +1,6 @@
 //! HTTP code that the APIs share: client addresses, request ids, CORS, bodies and listeners.
 
+pub mod answer_body;
 pub mod answer_file;
 pub mod bodies;
 pub mod body_limits;
