@@ -1,5 +1,6 @@
 //! HTTP code that the APIs share: client addresses, request ids, CORS, bodies and listeners.
 
+pub mod answer_body;
 pub mod answer_file;
 pub mod bodies;
 pub mod body_limits;
@@ -12,6 +13,7 @@ pub mod draining;
 mod gate;
 #[cfg(feature = "https")]
 mod h2;
+pub mod json;
 pub mod lenient;
 pub mod listen;
 pub mod loopback;

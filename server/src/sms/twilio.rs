@@ -9,9 +9,13 @@ use serde_json::{Value, json};
 
 use super::text::{CodeChecker, Text, TextError, TextSender, WHATSAPP};
 use crate::config::TwilioConfig;
+use crate::http::answer_body::read_answer;
 
 /// Twilio's error code for a number that has sent STOP.
 const UNSUBSCRIBED: i64 = 21610;
+
+/// The longest answer that is read.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Sends a request as an account and reads the answer; the error text is the service's.
 async fn ask(
@@ -20,7 +24,6 @@ async fn ask(
     config: &TwilioConfig,
     form: &[(&str, &str)],
 ) -> Result<Value, TextError> {
-    let unreached = |error: reqwest::Error| TextError::Refused(error.without_url().to_string());
     let answer = client
         .post(url)
         .timeout(Duration::from_secs(10))
@@ -28,9 +31,10 @@ async fn ask(
         .form(form)
         .send()
         .await
-        .map_err(unreached)?;
+        .map_err(|error| TextError::Refused(error.without_url().to_string()))?;
     let status = answer.status();
-    let body: Value = answer.json().await.map_err(unreached)?;
+    let body = read_answer(answer, MOST_BYTES).await.map_err(|fault| TextError::Refused(fault.to_string()))?;
+    let body: Value = serde_json::from_slice(&body).map_err(|error| TextError::Refused(error.to_string()))?;
     if status.is_success() {
         return Ok(body);
     }

@@ -15,10 +15,10 @@ use serde_json::{Map, Value};
 
 use super::error::StorageError;
 use super::header_text;
-use super::json::{JsonFault, parse_json};
 use super::key::is_media_type;
 use super::receive::unreadable;
 use crate::http::bodies::is_no_room;
+use crate::http::json::{JsonFault, parse_json};
 
 /// The unparsed body of a request that takes JSON.
 pub struct JsonBody {
@@ -115,7 +115,7 @@ impl Fields {
             return Err(StorageError::Invalid("body must be object".to_owned()));
         }
         let value = parse_json(body).map_err(|fault| match fault {
-            JsonFault::Syntax => StorageError::Unparsed(NO_JSON),
+            JsonFault::Syntax(_) => StorageError::Unparsed(NO_JSON),
             JsonFault::TooManyValues => StorageError::BodyTooLarge,
         })?;
         match value {

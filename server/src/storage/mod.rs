@@ -16,7 +16,6 @@ mod fields;
 mod fuzz_input;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzed;
-mod json;
 mod key;
 mod list;
 pub mod metrics;

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 
 use super::backend::{NewFile, StoredFile};
 use super::error::StorageError;
-use super::json::{JsonFault, parse_json};
 use super::key::{self, ObjectKey, mime_allowed};
 use super::queries::Bucket;
 use super::{Storage, header_text};
 use crate::http::bodies;
 use crate::http::client::client_address;
+use crate::http::json::{JsonFault, parse_json};
 
 /// How many form fields besides the file are read, and maximum bytes of each.
 const MAX_FIELDS: usize = 10;
@@ -121,7 +121,7 @@ impl Incoming {
                     user_metadata = match parse_json(text.as_bytes()) {
                         Ok(metadata) => Some(metadata),
                         // As in the reference, invalid JSON is ignored.
-                        Err(JsonFault::Syntax) => None,
+                        Err(JsonFault::Syntax(_)) => None,
                         Err(JsonFault::TooManyValues) => return Err(StorageError::EntityTooLarge),
                     }
                 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::auth::error::{AuthError, AuthResult, Code};
 use crate::auth::models::Json;
+use crate::http::json::{JsonFault, parse_json};
 
 const PREFIX: &str = "Could not parse request body as JSON: ";
 
@@ -25,12 +26,13 @@ impl Params {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Err(bad("EOF"));
         }
-        match serde_json::from_str(&String::from_utf8_lossy(body)) {
+        match parse_json(String::from_utf8_lossy(body).as_bytes()) {
             Ok(Value::Object(object)) => Ok(Self(object)),
             Ok(Value::Null) => Ok(Self::default()),
             Ok(_) => Err(bad("the body must be an object")),
-            Err(error) if error.is_eof() => Err(bad("unexpected EOF")),
-            Err(error) => Err(bad(&error.to_string())),
+            Err(JsonFault::Syntax(error)) if error.is_eof() => Err(bad("unexpected EOF")),
+            Err(JsonFault::Syntax(error)) => Err(bad(&error.to_string())),
+            Err(JsonFault::TooManyValues) => Err(bad("too many values")),
         }
     }
 
@@ -124,6 +126,14 @@ mod tests {
         let params = parse(r#"{"EMAIL": "a", "password": null}"#).expect("params");
         assert_eq!(params.text("email").expect("text"), "a");
         assert_eq!(params.optional_text("password").expect("text"), None);
+    }
+
+    #[test]
+    fn a_body_that_would_take_much_memory_is_bad_json() {
+        let body = format!(r#"{{"email": "a", "data": [{}0]}}"#, r#"{"":0},"#.repeat(140_000));
+        assert_eq!(parse(&body).expect_err("too many values").code(), Some(Code::BadJson));
+        let honest = format!(r#"{{"data": {{"text": "{}"}}}}"#, "x".repeat(1_000_000));
+        assert!(parse(&honest).is_ok());
     }
 
     #[test]

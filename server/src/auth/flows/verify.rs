@@ -236,11 +236,23 @@ async fn verify(
         Proof::Code { .. } => by_code(request, db, kind, proof, aud).await?,
     };
     let mut notices = Notices::default();
+    let is_own = |attempt: &Confirmation| matches!(attempt.proved_data, ProvedData::Own { .. });
+    let takes_over = matches!(kind, Kind::Signup | Kind::Invite)
+        && attempt.as_ref().is_some_and(is_own)
+        && user.has_claimed_email(db).await.or_internal("Database error updating user")?;
+    if takes_over {
+        user.hand_over(db).await.or_internal("Database error updating user")?;
+    }
     if let Some(attempt) = attempt.as_ref().filter(|_| user.is_unproved()) {
         user.receive(db, &attempt.proved_data).await.or_internal("Database error updating user")?;
     }
     match kind {
-        Kind::Signup | Kind::Invite => confirm_signup(request, db, &mut user).await?,
+        Kind::Signup | Kind::Invite => {
+            confirm_signup(request, db, &mut user).await?;
+            if takes_over {
+                ensure_email_identity(db, &mut user).await?;
+            }
+        }
         Kind::Recovery | Kind::MagicLink => {
             confirm_recovery(request, db, &mut user).await.or_internal("Database error updating user")?;
         }

@@ -1,4 +1,5 @@
-//! Addresses that count as confirmed without proof: autoconfirm accepted them from a provider that did not verify them.
+//! Addresses without proof: they came from a provider that did not verify them. Autoconfirm may count them as confirmed;
+//! otherwise they wait for their confirmation.
 
 use uuid::Uuid;
 

@@ -5,6 +5,10 @@ use serde::Deserialize;
 use crate::auth::door::bearer;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code, Fault};
+use crate::http::answer_body::read_answer;
+
+/// The longest answer that is read.
+const MOST_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
 struct Verdict {
@@ -30,12 +34,12 @@ pub async fn check(request: &Request) -> AuthResult<()> {
     }
     let remote = request.client_ip_text();
     let form = [("secret", captcha.secret.reveal()), ("response", token.trim()), ("remoteip", &remote)];
-    let failed = |error: reqwest::Error| {
-        AuthError::internal("captcha verification process failed")
-            .caused_by(Fault::new(error.without_url().to_string()))
-    };
+    let failed =
+        |cause: String| AuthError::internal("captcha verification process failed").caused_by(Fault::new(cause));
     let away = request.away();
     let answer = away.http()?.post(&captcha.url).timeout(captcha.timeout).form(&form).send().await;
-    let verdict: Verdict = answer.map_err(failed)?.json().await.map_err(failed)?;
+    let answer = answer.map_err(|error| failed(error.without_url().to_string()))?;
+    let body = read_answer(answer, MOST_BYTES).await.map_err(|fault| failed(fault.to_string()))?;
+    let verdict: Verdict = serde_json::from_slice(&body).map_err(|error| failed(error.to_string()))?;
     if verdict.success { Ok(()) } else { Err(disallowed(&verdict.error_codes.join(", "))) }
 }

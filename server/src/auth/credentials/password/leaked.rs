@@ -6,6 +6,10 @@ use std::time::Duration;
 use crate::auth::error::Fault;
 use crate::auth::outside::OutboundContext;
 use crate::config::PasswordConfig;
+use crate::http::answer_body::read_answer;
+
+/// The longest list that is read. Real ones have about 40 kB.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Queries a range server. Reference: <https://haveibeenpwned.com/API/v3#PwnedPasswords>.
 pub struct LeakedPasswords {
@@ -30,11 +34,14 @@ impl LeakedPasswords {
         let digest = sha1_hex(password);
         let (prefix, suffix) = digest.split_at(5);
         let asked = self.client.get(format!("{}{prefix}", self.url)).header("Add-Padding", "true").send();
-        let read = async { asked.await?.error_for_status()?.text().await };
-        let answer = read.await.map_err(|error| Fault::new(error.without_url().to_string()))?;
-        Ok(answer.lines().filter_map(|line| line.trim().split_once(':')).any(|(hash, count)| {
-            hash.eq_ignore_ascii_case(suffix) && count.trim().parse::<u64>().is_ok_and(|count| count > 0)
-        }))
+        let answer = asked.await.and_then(reqwest::Response::error_for_status);
+        let answer = answer.map_err(|error| Fault::new(error.without_url().to_string()))?;
+        let body = read_answer(answer, MOST_BYTES).await.map_err(|fault| Fault::new(fault.to_string()))?;
+        Ok(String::from_utf8_lossy(&body).lines().filter_map(|line| line.trim().split_once(':')).any(
+            |(hash, count)| {
+                hash.eq_ignore_ascii_case(suffix) && count.trim().parse::<u64>().is_ok_and(|count| count > 0)
+            },
+        ))
     }
 }
 

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::auth::credentials::lenient_base64;
 use crate::config::WebAuthnConfig;
+use crate::http::json::parse_json;
 use authenticator_data::AuthenticatorData;
 use cose::PublicKey;
 
@@ -242,7 +243,7 @@ struct ClientData {
 impl ClientData {
     fn read(response: &Value) -> Option<Self> {
         let raw = bytes(&response["clientDataJSON"])?;
-        let fields: Map<String, Value> = serde_json::from_slice(&raw).ok()?;
+        let fields: Map<String, Value> = parse_json(&raw).ok()?;
         let text = |name: &str| Some(fields.get(name)?.as_str()?.to_owned());
         Some(Self { kind: text("type")?, challenge: text("challenge")?, origin: text("origin")?, raw })
     }

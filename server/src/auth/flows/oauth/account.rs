@@ -13,7 +13,7 @@ use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::identity::{self, Identity};
 use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, Column, User};
-use crate::auth::models::{Json, session, unproved_address};
+use crate::auth::models::{Json, unproved_address};
 use crate::auth::outside::hooks;
 use crate::auth::outside::mailer::{self, Notification};
 
@@ -277,16 +277,9 @@ async fn record_link(request: &Request, db: &Db, user: &User, identity: &Identit
         .or_internal("Error recording audit log entry")
 }
 
-/// Removes the password, the metadata and the identities of an account that nobody confirmed, except the one
-/// that signs in now.
+/// Removes everything that was added to an account that nobody confirmed, except the identity that signs in now.
 pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> AuthResult<()> {
-    user.encrypted_password = None;
-    user.user_metadata.clone_from(&keep.identity_data);
-    user.update(db, &[Column::EncryptedPassword, Column::UserMetadata]).await?;
-    for other in user.identities().iter().filter(|other| other.id != keep.id) {
-        identity::delete(db, other.id).await?;
-    }
-    session::delete_all(db, user.id).await?;
+    user.hand_over_to(db, keep).await?;
     user.update_providers(db).await?;
     Ok(())
 }
@@ -327,7 +320,7 @@ pub async fn link(
         if !promote_email(request, db, &mut user).await? {
             return Err(taken());
         }
-        if !profile.is_email_verified() {
+        if !profile.is_email_verified() || unproved_address::is_of(db, user.id, &user.email).await? {
             send_confirmation(request, db, &mut user, None).await?;
             let message = format!(
                 "Unverified email with {provider}. A confirmation email has been sent to your {provider} email"
@@ -374,7 +367,9 @@ pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthR
             let mut unverified = Json::new();
             unverified.insert("email_verified".to_owned(), json!(false));
             user.merge_user_metadata(db, &unverified).await?;
-        } else if user.is_confirmed() && !candidate.is_email_verified() {
+        }
+        // Whoever proves the address later must not get this account with what others added to it.
+        if !candidate.email.is_empty() && !candidate.is_email_verified() {
             unproved_address::note(db, user.id, &user.email).await?;
         }
         return Ok(true);

@@ -19,6 +19,8 @@ use crate::auth::credentials::lenient_base64;
 use crate::auth::error::Fault;
 use crate::auth::outside::Providers;
 use crate::db::with_causes;
+use crate::http::answer_body::{AnswerFault, read_answer};
+use crate::http::json::parse_json;
 
 pub const GOOGLE: &str = "https://accounts.google.com";
 pub const APPLE: &str = "https://appleid.apple.com";
@@ -221,21 +223,17 @@ pub async fn read_json<T: serde::de::DeserializeOwned>(answer: reqwest::Response
 }
 
 /// The body of an answer, if it is not too long.
-pub async fn read_body(mut answer: reqwest::Response) -> Result<Vec<u8>, Fault> {
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(transport)? {
-        if body.len() + chunk.len() > LIMIT {
-            return Err(Fault::new("the answer is too long"));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
+pub async fn read_body(answer: reqwest::Response) -> Result<Vec<u8>, Fault> {
+    read_answer(answer, LIMIT).await.map_err(|fault| match fault {
+        AnswerFault::Transport(error) => transport(error),
+        AnswerFault::TooLong => Fault::new(fault.to_string()),
+    })
 }
 
 /// Whether a token's header requires critical extensions (RFC 7515, 4.1.11). None are supported.
 fn is_critical(token: &str) -> bool {
     let header = token.split('.').next().and_then(lenient_base64::url_safe_no_pad);
-    let header = header.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
+    let header = header.and_then(|bytes| parse_json::<Map<String, Value>>(&bytes).ok());
     header.is_none_or(|header| header.contains_key("crit"))
 }
 
@@ -246,7 +244,7 @@ pub fn unverified_claims(token: &str) -> Option<Map<String, Value>> {
     if parts.next().is_some() {
         return None;
     }
-    serde_json::from_slice(&lenient_base64::url_safe_no_pad(payload)?).ok()
+    parse_json(&lenient_base64::url_safe_no_pad(payload)?).ok()
 }
 
 fn fits(key: &Jwk, algorithm: Algorithm) -> bool {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::{Column, User};
 use crate::auth::error::Fault;
 use crate::auth::models::confirmation::ProvedData;
+use crate::auth::models::identity::Identity;
 use crate::auth::models::one_time_token::{self, Purpose};
 use crate::auth::models::store::Db;
 use crate::auth::models::{Json, flow_state, identity, now, session, unproved_address};
@@ -53,10 +54,15 @@ impl User {
         Ok(self.is_confirmed() && !unproved_address::is_of(db, self.id, &self.email).await?)
     }
 
-    /// Whether the address is confirmed but was never proved: autoconfirm accepted it from a provider that did not
-    /// verify it.
+    /// Whether the address came from a provider that did not verify it and was never proved, so that the account may be
+    /// somebody else's. Autoconfirm may have confirmed it.
     pub async fn has_claimed_email(&self, db: &Db) -> Result<bool, Fault> {
-        Ok(self.is_confirmed() && unproved_address::is_of(db, self.id, &self.email).await?)
+        if self.email.is_empty() {
+            return Ok(false);
+        }
+        // An anonymous user has no other unconfirmed address: those of changes are stored apart.
+        let is_linked = self.is_anonymous && !self.is_confirmed();
+        Ok(is_linked || unproved_address::is_of(db, self.id, &self.email).await?)
     }
 
     /// Replaces what others gave the account before the proof: its password, metadata, unverified identities and
@@ -97,28 +103,41 @@ impl User {
     /// Removes everything that was added to the account before its owner proved the address. The account is then like
     /// an unconfirmed one.
     pub async fn hand_over(&mut self, db: &Db) -> Result<(), Fault> {
-        self.encrypted_password = None;
+        self.clear_pending(db).await?;
+        db.execute("delete from auth.identities where user_id = $1", &[&self.id]).await?;
+        self.identities = Some(Vec::new());
         self.user_metadata = Some(Json::new());
+        self.remove_additions(db).await
+    }
+
+    /// The same for a proof by an identity, which stays. The model still lists the others.
+    pub async fn hand_over_to(&mut self, db: &Db, keep: &Identity) -> Result<(), Fault> {
+        self.spend_pending(db).await?;
+        db.execute("delete from auth.identities where user_id = $1 and id <> $2", &[&self.id, &keep.id]).await?;
+        self.user_metadata.clone_from(&keep.identity_data);
+        self.remove_additions(db).await
+    }
+
+    async fn remove_additions(&mut self, db: &Db) -> Result<(), Fault> {
+        self.encrypted_password = None;
         self.email_confirmed_at = None;
         self.phone.clear();
         self.phone_confirmed_at = None;
+        self.is_anonymous = false;
         let columns = [
             Column::EncryptedPassword,
             Column::UserMetadata,
             Column::EmailConfirmedAt,
             Column::Phone,
             Column::PhoneConfirmedAt,
+            Column::IsAnonymous,
         ];
         self.update(db, &columns).await?;
-        self.clear_pending(db).await?;
         flow_state::delete_issued(db, self.id).await?;
         flow_state::delete_linking(db, self.id).await?;
-        for table in
-            ["identities", "mfa_factors", "webauthn_credentials", "oauth_consents", "oauth_authorizations", "sessions"]
-        {
+        for table in ["mfa_factors", "webauthn_credentials", "oauth_consents", "oauth_authorizations", "sessions"] {
             db.execute(&format!("delete from auth.{table} where user_id = $1"), &[&self.id]).await?;
         }
-        self.identities = Some(Vec::new());
         self.factors.clear();
         unproved_address::forget(db, self.id).await
     }

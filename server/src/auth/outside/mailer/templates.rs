@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::defaults::{default_mail, frame};
 use super::go_template::{Template, TemplateError};
 use crate::config::{AuthConfig, MAILS};
+use crate::http::answer_body::read_start;
 
 /// Subject and bodies of one mail. A missing text body is made from the HTML.
 pub struct Templates {
@@ -165,8 +166,11 @@ impl TemplateStore {
         if answer.status() != reqwest::StatusCode::OK {
             return Err(FetchError::Status(answer.status().as_u16()));
         }
-        let text = answer.text().await?;
-        let end = text.floor_char_boundary(self.config.mailer.template_max_size.min(text.len()));
+        let most = self.config.mailer.template_max_size;
+        // With the rest of a character that begins within the limit.
+        let start = read_start(answer, most.saturating_add(3)).await?;
+        let text = String::from_utf8_lossy(&start);
+        let end = text.floor_char_boundary(most.min(text.len()));
         self.of_html(mail, &text[..end]).map_err(|e| FetchError::Parse(e.to_string()))
     }
 }
