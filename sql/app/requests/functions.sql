@@ -383,7 +383,7 @@ begin
     select a.email into proved from private.address_proofs a
     where a.token_hash = private.hash_token(input ->> 'proof') and a.expires_at > now();
     select u.user_id into owner from private.account_addresses u
-    where u.user_id::text = input ->> 'account_id' and u.email = proved and proved = private.folded(r.email);
+    where u.user_id::text = input ->> 'account_id' and u.email = proved and u.proved_at is not null and proved = private.folded(r.email);
     if owner is null then
       perform private.fail(403, 'account_mismatch', 'This account does not match the address you proved. Please try again.');
     end if;
