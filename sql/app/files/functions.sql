@@ -297,13 +297,14 @@ begin
 end $$;
 
 -- Deletes the files of requests, and the places that guests' files had, which keep names and addresses; the server removes the bytes of
--- deleted rows.
+-- deleted rows. A file that another request names stays: a request that is sent again shares its files with the first.
 create or replace function private.remove_documents(p_requests text[]) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('storage.allow_delete_query', 'true', true);
   with gone as (delete from public.request_documents d where d.request_id = any (p_requests) returning d.path)
-  delete from storage.objects o using gone where o.bucket_id = 'request-documents' and o.name = gone.path;
+  delete from storage.objects o using gone where o.bucket_id = 'request-documents' and o.name = gone.path
+    and not exists (select 1 from public.request_documents d where d.path = gone.path and d.request_id <> all (p_requests));
   perform set_config('storage.allow_delete_query', 'false', true);
   delete from private.guest_upload_slots s where s.request_id = any (p_requests);
 end $$;
