@@ -717,9 +717,7 @@ begin
     if added <> jsonb_array_length(answer_request_info.slots) then
       perform private.fail(422, 'document_missing', 'A document did not arrive. Please upload it again or remove it.');
     end if;
-    if (select count(*) from public.request_documents d where d.request_id = r.id and d.kind = 'additional') > 10 then
-      perform private.fail(422, 'too_many_files', 'You can only upload a maximum of 10 files.', '{"max": 10}');
-    end if;
+    perform private.require_proof_places(r.id, 0);
   end if;
   select max(e.created_at) into asked from public.request_events e where e.request_id = r.id and e.type = 'info_requested';
   select count(*) into added from public.request_documents d where d.request_id = r.id and d.kind = 'additional' and d.created_at > coalesce(asked, r.submitted_at);
