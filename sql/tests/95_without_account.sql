@@ -139,6 +139,33 @@ begin
   perform tests.same('a guest''s thirty', current_setting('tests.last_detail')::jsonb -> 'max', '30'::jsonb);
 end $$;
 
+-- A stranger who knows a number cannot use up the codes of the person: ten per day for each network, a hundred in all.
+do $$
+declare a jsonb; number text; pattern text;
+begin
+  update private.app_settings set value = '1' where key = 'rate_limit_factor';
+  delete from private.rate_limits;
+  a := tests.act('anon', 'select public.submit_request(' || tests.answers('{"email": "guest@tests.example"}') || ')');
+  number := a ->> 'request_number'; pattern := '% opens ' || number;
+  perform set_config('ferrobase.client_address', '198.51.100.7', true);
+  for i in 1 .. 12 loop
+    delete from private.rate_limits where key like 'request-code-pair:%' or key like 'request-code-caller:%';  -- an hour later
+    perform tests.same('no answer tells', tests.act('anon', format('select public.send_request_code(%L)', number)), '{"sent": true}'::jsonb);
+  end loop;
+  perform tests.same('a stranger''s ten', tests.mails('guest@tests.example', pattern), 10);
+  perform set_config('ferrobase.client_address', '203.0.113.7', true);
+  perform tests.act('anon', format('select public.send_request_code(%L)', number));
+  perform tests.same('the person gets a code', tests.mails('guest@tests.example', pattern), 11);
+  perform tests.same('and it opens', tests.act('anon', format('select public.check_request_code(%L, %L)', number, pg_temp.code_for(number))) ->> 'ok', 'true');
+  for i in 1 .. 100 loop
+    perform set_config('ferrobase.client_address', '192.0.2.' || i, true);
+    perform tests.act('anon', format('select public.send_request_code(%L)', number));
+  end loop;
+  perform tests.same('from everywhere', tests.mails('guest@tests.example', pattern), 100);
+  perform set_config('ferrobase.client_address', '', true);
+  update private.app_settings set value = '1000' where key = 'rate_limit_factor';
+end $$;
+
 -- Staff read without writing.
 do $$
 declare a jsonb; id text;

@@ -509,8 +509,10 @@ begin
   perform private.require_rate('request-code-caller:' || network, 15, interval '1 hour');
   perform private.require_rate('request-code-pair:' || network || ':' || private.number_of(send_request_code.number), 5, interval '1 hour');
   select * into r from public.requests x where x.request_number = private.number_of(send_request_code.number) and x.status <> 'draft';
-  -- the address's limit is silent, because a refusal would reveal that the request exists
-  if r.id is not null and private.take('request-code-for:' || lower(r.email), 10, interval '1 day') then
+  -- The address's limits are silent, because a refusal would reveal that the request exists. One network has few, so that a
+  -- stranger with the number leaves the person's own; that of all networks together is against floods of mail.
+  if r.id is not null and private.take('request-code-for:' || lower(r.email) || ':' || network, 10, interval '1 day')
+    and private.take('request-code-for:' || lower(r.email), 100, interval '1 day') then
     update private.request_codes c set expires_at = now() where c.request_id = r.id and c.asker = network and c.used_at is null and c.expires_at > now();
     insert into private.request_codes (request_id, asker, code_hash) values (r.id, network, private.hash_token(r.id || ':' || code));
     spoken := private.language_of(r);
