@@ -212,6 +212,12 @@ begin
   -- Autoconfirm proves nothing.
   r := tests.act('bob', 'select public.claim_guest_requests()');
   perform tests.same('unproved', r, '{"proved": false, "claimed_requests": 0, "claimed_donations": 0}');
+  -- Nor is a guest's request given to an account that only claims the address: anybody may have made it.
+  perform tests.act('anon', 'select public.send_address_code(''bob@tests.example'')');
+  r := tests.act('anon', 'select public.check_address_code(''bob@tests.example'', ' || quote_literal(substring(tests.mail_text('bob@tests.example', '%code') from 'Your code: ([0-9]{6})')) || ')');
+  perform tests.same('the guest proved the address', r ->> 'ok', 'true');
+  perform tests.same('no match with an unproved account', r -> 'matches', '[]'::jsonb);
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('email', 'bob@tests.example', 'account_id', tests.id('bob'), 'proof', r ->> 'proof')) || ')', 'hint:account_mismatch');
   perform tests.act('anon', 'select public.send_address_code(''bob@tests.example'')');
   perform tests.same('same answer for a stranger', tests.act('anon', 'select public.send_address_code(''nobody@tests.example'')'), '{"sent": true}');
   perform tests.same('the stranger is mailed as well', tests.mails('nobody@tests.example', '%code'), 1);

@@ -119,6 +119,11 @@ begin
   perform tests.check('manager', 'select public.approve_request(''r-ax'', ''x'', null)', 'hint:invalid_amount');
   perform tests.tells('manager', 'select public.deny_request(''r-ax'', ''x'', '' '')', 'reason', 'Please give a reason (at most 5000 characters).');
   perform tests.tells('manager', 'select public.request_more_info(''r-ax'', ''x'', '' '')', 'notes', 'Please write what is needed (at most 5000 characters).');
+  -- Ticked items and notes are kept as one text, so they share its limit.
+  perform tests.tells('manager', format('select public.request_more_info(''r-ax'', ''x'', %L)', repeat('x', 5001)), 'notes', 'Please write what is needed (at most 5000 characters).');
+  perform tests.check('manager', format('select public.request_more_info(''r-ax'', ''x'', %L)', repeat('x', 5000)), 'rows=1');
+  perform tests.tells('manager', format('select public.request_more_info(''r-ax'', ''x'', %L, array[''rent''])', repeat('x', 5000)), 'notes', 'Please write what is needed (at most 5000 characters).');
+  perform tests.check('manager', format('select public.request_more_info(''r-ax'', ''x'', %L, array[''rent''])', repeat('x', 4800)), 'rows=1');
   perform tests.tells('anon', 'select public.request_status(''R1'')', 'number', 'Request ID is required');
   perform tests.tells('manager', 'select public.send_donor_message(''x'', ''a'', ''long enough'')', 'subject', 'Subject is required');
   perform tests.tells('manager', 'select public.send_donor_message(''x'', ''ab'', ''too short'')', 'message', 'Message must be at least 10 characters');

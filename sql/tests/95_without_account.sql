@@ -95,6 +95,77 @@ begin
   perform tests.same('swept', (select count(*)::int from private.request_access), 0);
 end $$;
 
+-- Ten documents per question, with an account and without; thirty with a request in all.
+create function pg_temp.paper(id text, file text) returns text language sql as $$
+  select format('insert into public.request_documents (request_id, name, path, mime_type, size_bytes) values (%L, ''p.pdf'', %L, ''application/pdf'', 9)', id, id || '/' || file || '.pdf')
+$$;
+
+do $$
+declare a jsonb; b jsonb; id text; number text; slots jsonb;
+begin
+  id := tests.act('alice', 'select public.submit_request(' || tests.answers() || ')') ->> 'id';
+  insert into storage.objects (bucket_id, name) select 'request-documents', id || '/' || i || '.pdf' from generate_series(1, 33) i;
+  for question in 0 .. 2 loop
+    perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Please send the letters.'')', id));
+    for i in 1 .. 10 loop perform tests.run('alice', pg_temp.paper(id, (question * 10 + i)::text)); end loop;
+    perform tests.check('alice', pg_temp.paper(id, '33'), 'hint:too_many_files');
+    perform tests.same('ten per question', current_setting('tests.last_detail')::jsonb -> 'max', '10'::jsonb);
+    perform tests.same('all are sent', tests.act('alice', format('select public.answer_request_info(%L)', id)) -> 'documents', '10'::jsonb);
+  end loop;
+  perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''One more?'')', id));
+  perform tests.check('alice', pg_temp.paper(id, '31'), 'hint:too_many_files');
+  perform tests.same('thirty in all', current_setting('tests.last_detail')::jsonb -> 'max', '30'::jsonb);
+  perform tests.same('words are still an answer', tests.act('alice', format('select public.answer_request_info(%L, ''That was all'')', id)) -> 'documents', '0'::jsonb);
+
+  -- without an account, by one code
+  a := tests.act('anon', 'select public.submit_request(' || tests.answers('{"email": "guest@tests.example"}') || ')');
+  id := a ->> 'id'; number := a ->> 'request_number';
+  perform tests.act('anon', format('select public.send_request_code(%L)', number));
+  a := tests.act('anon', format('select public.check_request_code(%L, %L)', number, pg_temp.code_for(number)));
+  for question in 1 .. 4 loop
+    perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Please send the letters.'')', id));
+    slots := '[]';
+    for i in 1 .. case question when 4 then 1 else 10 end loop
+      b := tests.act('anon', format('select public.create_guest_upload_slot(%L, ''p.pdf'', ''application/pdf'', 9)', a ->> 'upload_key'));
+      insert into storage.objects (bucket_id, name) values ('request-documents', b ->> 'path');
+      slots := slots || jsonb_build_array(b ->> 'id');
+    end loop;
+    if question < 4 then
+      perform tests.check('anon', format('select public.create_guest_upload_slot(%L, ''p.pdf'', ''application/pdf'', 9)', a ->> 'upload_key'), 'hint:too_many_files');
+      perform tests.same('a guest''s are sent', tests.act('anon', format('select public.answer_request_info(%L, null, %L, %L)', id, a ->> 'access', slots)) -> 'documents', '10'::jsonb);
+    end if;
+  end loop;
+  perform tests.check('anon', format('select public.answer_request_info(%L, null, %L, %L)', id, a ->> 'access', slots), 'hint:too_many_files');
+  perform tests.same('a guest''s thirty', current_setting('tests.last_detail')::jsonb -> 'max', '30'::jsonb);
+end $$;
+
+-- A stranger who knows a number cannot use up the codes of the person: ten per day for each network, a hundred in all.
+do $$
+declare a jsonb; number text; pattern text;
+begin
+  update private.app_settings set value = '1' where key = 'rate_limit_factor';
+  delete from private.rate_limits;
+  a := tests.act('anon', 'select public.submit_request(' || tests.answers('{"email": "guest@tests.example"}') || ')');
+  number := a ->> 'request_number'; pattern := '% opens ' || number;
+  perform set_config('ferrobase.client_address', '198.51.100.7', true);
+  for i in 1 .. 12 loop
+    delete from private.rate_limits where key like 'request-code-pair:%' or key like 'request-code-caller:%';  -- an hour later
+    perform tests.same('no answer tells', tests.act('anon', format('select public.send_request_code(%L)', number)), '{"sent": true}'::jsonb);
+  end loop;
+  perform tests.same('a stranger''s ten', tests.mails('guest@tests.example', pattern), 10);
+  perform set_config('ferrobase.client_address', '203.0.113.7', true);
+  perform tests.act('anon', format('select public.send_request_code(%L)', number));
+  perform tests.same('the person gets a code', tests.mails('guest@tests.example', pattern), 11);
+  perform tests.same('and it opens', tests.act('anon', format('select public.check_request_code(%L, %L)', number, pg_temp.code_for(number))) ->> 'ok', 'true');
+  for i in 1 .. 100 loop
+    perform set_config('ferrobase.client_address', '192.0.2.' || i, true);
+    perform tests.act('anon', format('select public.send_request_code(%L)', number));
+  end loop;
+  perform tests.same('from everywhere', tests.mails('guest@tests.example', pattern), 100);
+  perform set_config('ferrobase.client_address', '', true);
+  update private.app_settings set value = '1000' where key = 'rate_limit_factor';
+end $$;
+
 -- Staff read without writing.
 do $$
 declare a jsonb; id text;

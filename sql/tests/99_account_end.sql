@@ -104,6 +104,37 @@ begin
   perform tests.same('an old message that was read, and no other', (select string_agg(n.title, ', ') from public.notifications n where n.title like 'old and%'), 'old and new');
 end $$;
 
+-- A request that is sent again shares its files with the first. They stay as long as one of the two names them.
+create function pg_temp.stored(p_name text) returns int language sql as $$
+  select count(*)::int from storage.objects o where o.bucket_id = 'request-documents' and o.name = p_name
+$$;
+
+do $$
+declare first text; again text;
+begin
+  perform tests.account('agathe', 'requester');
+  first := tests.act('agathe', 'select public.submit_request(' || tests.answers('{"email": "agathe@tests.example"}') || ')') ->> 'id';
+  insert into storage.objects (bucket_id, name) values ('request-documents', first || '/shared.pdf');
+  insert into public.request_documents (request_id, name, path, mime_type, size_bytes) values (first, 'shared.pdf', first || '/shared.pdf', 'application/pdf', 9);
+  perform tests.act('agathe', format('select public.withdraw_request(%L)', first));
+  again := tests.act('agathe', format('select public.resubmit_request(%L)', first)) ->> 'draft_id';
+  insert into storage.objects (bucket_id, name) values ('request-documents', again || '/own.pdf');
+  insert into public.request_documents (request_id, name, path, mime_type, size_bytes) values (again, 'own.pdf', again || '/own.pdf', 'application/pdf', 9);
+  perform tests.same('the draft names both', (select count(*)::int from public.request_documents d where d.request_id = again), 2);
+  alter table public.requests disable trigger guard;
+  update public.requests set updated_at = now() - interval '13 months' where id = again;
+  alter table public.requests enable trigger guard;
+  perform tests.act('service', 'select to_jsonb(private.retain()::text)');
+  perform tests.same('the old draft is gone', pg_temp.left_of(again), 'nothing');
+  perform tests.same('with its own file', pg_temp.stored(again || '/own.pdf'), 0);
+  perform tests.same('the sent request keeps its file', pg_temp.stored(first || '/shared.pdf'), 1);
+  again := tests.act('agathe', format('select public.resubmit_request(%L)', first)) ->> 'draft_id';
+  perform tests.same('and can be sent again with it', (select count(*)::int from public.request_documents d where d.request_id = again), 1);
+  -- Of an account that ends, nothing is left.
+  perform tests.act('agathe', 'select public.close_account(''agathe@tests.example'')');
+  perform tests.same('with the last request that names it, it goes', pg_temp.stored(first || '/shared.pdf'), 0);
+end $$;
+
 -- Requests without an account that nobody answers: told, kept or deleted.
 do $$
 declare what text; sent jsonb; code text;

@@ -320,7 +320,7 @@ begin
   ask := nullif(concat_ws(E'\n\n',
     (select string_agg('– ' || private.say(private.language_of(r), 'mail.missing.' || k, '{}'), E'\n' order by i)
       from unnest(known) with ordinality t (k, i) where k = any (request_more_info.items)), own), '');
-  if ask is null or length(own) > 5000 then
+  if ask is null or length(ask) > 5000 then
     perform private.fail(422, 'validation_failed', 'Please write what is needed.', '{"fields": {"notes": "Please write what is needed (at most 5000 characters)."}}');
   end if;
   select n.name into org from public.nonprofits n where n.id = part.nonprofit_id;

@@ -4,8 +4,8 @@
 
 -- ----------------------------------------------------------------------------------------------------------- documents
 
--- The owner may upload while the request is a draft (5 documents) or waits for proof (10 more). A few spare slots cover
--- failed uploads.
+-- The owner may upload while the request is a draft (5 documents) or waits for proof (10 per question). A few spare slots
+-- cover failed uploads.
 create or replace function private.may_upload_document(p_request_id text) returns boolean
 language sql stable security definer set search_path = '' as $$
   select exists (select 1 from public.requests r where r.id = p_request_id and r.user_id = auth.uid()
@@ -41,28 +41,48 @@ language sql stable security definer set search_path = '' as $$
   where o.bucket_id = 'request-documents' and o.name = p_path and private.owns_request(split_part(p_path, '/', 1))
 $$;
 
--- Documents: up to 5 while a draft, up to 10 more while proof is asked for; the file must exist, and type and size are
--- taken from it.
+-- Refuses documents beyond ten since staff asked last, or beyond thirty with the request, as in its folder. p_coming: those
+-- not stored yet.
+create or replace function private.require_proof_places(p_request_id text, p_coming int) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  most constant int := 10;
+  most_in_all constant int := 30;
+  asked timestamptz; since int; in_all int;
+begin
+  select max(e.created_at) into asked from public.request_events e where e.request_id = p_request_id and e.type = 'info_requested';
+  select count(*) filter (where d.kind = 'additional' and d.created_at > coalesce(asked, '-infinity')), count(*) into since, in_all
+  from public.request_documents d where d.request_id = p_request_id;
+  if since + p_coming > most then
+    perform private.fail(422, 'too_many_files', 'You can only upload a maximum of ' || most || ' files.', jsonb_build_object('max', most));
+  end if;
+  if in_all + p_coming > most_in_all then
+    perform private.fail(422, 'too_many_files', 'There are too many files with this request.', jsonb_build_object('max', most_in_all));
+  end if;
+end $$;
+
+-- Documents: up to 5 while a draft, up to 10 per question while proof is asked for; the file must exist, and type and size
+-- are taken from it.
 create or replace function private.guard_document() returns trigger
 language plpgsql set search_path = '' as $$
-declare r record; n int; facts jsonb;
+declare r record; facts jsonb;
 begin
   if not private.is_client() then return new; end if;
   select x.id, x.user_id, x.status, x.needs_more_proof into r from public.requests x where x.id = new.request_id;  -- under the caller's policies
   if r.id is null or r.user_id is distinct from auth.uid() then
     perform private.fail(404, 'request_not_found', 'The requested aid request could not be found.');
   end if;
-  new.uploaded_by := auth.uid(); new.created_at := now();
+  new.uploaded_by := auth.uid(); new.created_at := clock_timestamp();  -- compared with the time of the question
   if r.status = 'draft' then new.kind := 'submission';
   elsif r.status = 'pending' and r.needs_more_proof then new.kind := 'additional';
   else
     perform private.fail(409, 'documents_not_wanted', 'This request does not take documents now.', jsonb_build_object('status', r.status));
   end if;
   perform private.lock_request(new.request_id);
-  select count(*) into n from public.request_documents d where d.request_id = new.request_id and d.kind = new.kind;
-  if n >= (case new.kind when 'submission' then 5 else 10 end) then
-    perform private.fail(422, 'too_many_files', 'You can only upload a maximum of ' || case new.kind when 'submission' then 5 else 10 end || ' files.',
-      jsonb_build_object('max', case new.kind when 'submission' then 5 else 10 end));
+  if new.kind = 'additional' then
+    perform private.require_proof_places(new.request_id, 1);
+  elsif (select count(*) from public.request_documents d where d.request_id = new.request_id and d.kind = 'submission') >= 5 then
+    perform private.fail(422, 'too_many_files', 'You can only upload a maximum of 5 files.', '{"max": 5}');
   end if;
   if split_part(new.path, '/', 1) <> new.request_id then
     perform private.fail(422, 'document_path', 'The file is not in this request''s folder.');
@@ -106,7 +126,7 @@ declare
   new_id uuid := gen_random_uuid();
   ext text;
   s private.guest_upload_slots;
-  -- 5 with a request, 10 with an answer after a mailed code
+  -- 5 with a request, 10 with each answer after a mailed code
   most int := case when exists (select 1 from private.request_access a where a.upload_key = create_guest_upload_slot.key and a.expires_at > now()) then 10 else 5 end;
 begin
   if create_guest_upload_slot.key is null or file is null then
@@ -123,7 +143,7 @@ begin
   if exists (select 1 from public.requests r where r.submit_key = create_guest_upload_slot.key) then
     perform private.fail(409, 'request_already_decided', 'This request has already been submitted.', '{"status": "pending"}');
   end if;
-  if (select count(*) from private.guest_upload_slots x where x.submit_key = create_guest_upload_slot.key) >= most then
+  if (select count(*) from private.guest_upload_slots x where x.submit_key = create_guest_upload_slot.key and x.request_id is null) >= most then
     perform private.fail(422, 'too_many_files', 'You can only upload a maximum of ' || most || ' files.', jsonb_build_object('max', most));
   end if;
   insert into private.guest_upload_slots (id, submit_key, path, name, mime_type, size_bytes, address)
@@ -297,13 +317,14 @@ begin
 end $$;
 
 -- Deletes the files of requests, and the places that guests' files had, which keep names and addresses; the server removes the bytes of
--- deleted rows.
+-- deleted rows. A file that another request names stays: a request that is sent again shares its files with the first.
 create or replace function private.remove_documents(p_requests text[]) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('storage.allow_delete_query', 'true', true);
   with gone as (delete from public.request_documents d where d.request_id = any (p_requests) returning d.path)
-  delete from storage.objects o using gone where o.bucket_id = 'request-documents' and o.name = gone.path;
+  delete from storage.objects o using gone where o.bucket_id = 'request-documents' and o.name = gone.path
+    and not exists (select 1 from public.request_documents d where d.path = gone.path and d.request_id <> all (p_requests));
   perform set_config('storage.allow_delete_query', 'false', true);
   delete from private.guest_upload_slots s where s.request_id = any (p_requests);
 end $$;

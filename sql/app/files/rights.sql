@@ -16,7 +16,7 @@ grant execute on function
 
 -- Helpers that policies, views and invoker triggers call as the signed-in user.
 grant execute on function
-  private.may_read_document(text), private.own_document_facts(text), private.plain_type(text)
+  private.may_read_document(text), private.own_document_facts(text), private.plain_type(text), private.require_proof_places(text, int)
   to authenticated, service_role;
 
 -- For the server itself.

@@ -358,11 +358,15 @@ begin
   update private.address_codes x set used_at = now() where x.id = c.id;
   token := private.new_token();
   insert into private.address_proofs (token_hash, email) values (private.hash_token(token), address);
-  result := jsonb_build_object('ok', true, 'proof', token, 'matches', coalesce((
-    select jsonb_agg(jsonb_build_object('id', p.id, 'fullName', coalesce(p.full_name, ''), 'email', p.email, 'matchType', 'email'))
-    from public.profiles p where lower(p.email) = lower(address) and private.folded(p.email) = address), '[]'::jsonb));
   if own then
     update private.account_addresses a set proved_at = coalesce(a.proved_at, now()) where a.user_id = auth.uid();
+  end if;
+  -- only accounts whose owner proved the address: anybody can sign up with another person's
+  result := jsonb_build_object('ok', true, 'proof', token, 'matches', coalesce((
+    select jsonb_agg(jsonb_build_object('id', p.id, 'fullName', coalesce(p.full_name, ''), 'email', p.email, 'matchType', 'email'))
+    from public.profiles p join private.account_addresses a on a.user_id = p.id and a.email = address and a.proved_at is not null
+    where lower(p.email) = lower(address) and private.folded(p.email) = address), '[]'::jsonb));
+  if own then
     select * into got from private.claim_for(auth.uid(), address);
     result := result || jsonb_build_object('claimed_requests', got.requests, 'claimed_donations', got.donations,
       'sent_invitations', private.send_waiting_invitations(auth.uid()));

@@ -383,7 +383,7 @@ begin
     select a.email into proved from private.address_proofs a
     where a.token_hash = private.hash_token(input ->> 'proof') and a.expires_at > now();
     select u.user_id into owner from private.account_addresses u
-    where u.user_id::text = input ->> 'account_id' and u.email = proved and proved = private.folded(r.email);
+    where u.user_id::text = input ->> 'account_id' and u.email = proved and u.proved_at is not null and proved = private.folded(r.email);
     if owner is null then
       perform private.fail(403, 'account_mismatch', 'This account does not match the address you proved. Please try again.');
     end if;
@@ -509,8 +509,10 @@ begin
   perform private.require_rate('request-code-caller:' || network, 15, interval '1 hour');
   perform private.require_rate('request-code-pair:' || network || ':' || private.number_of(send_request_code.number), 5, interval '1 hour');
   select * into r from public.requests x where x.request_number = private.number_of(send_request_code.number) and x.status <> 'draft';
-  -- the address's limit is silent, because a refusal would reveal that the request exists
-  if r.id is not null and private.take('request-code-for:' || lower(r.email), 10, interval '1 day') then
+  -- The address's limits are silent, because a refusal would reveal that the request exists. One network has few, so that a
+  -- stranger with the number leaves the person's own; that of all networks together is against floods of mail.
+  if r.id is not null and private.take('request-code-for:' || lower(r.email) || ':' || network, 10, interval '1 day')
+    and private.take('request-code-for:' || lower(r.email), 100, interval '1 day') then
     update private.request_codes c set expires_at = now() where c.request_id = r.id and c.asker = network and c.used_at is null and c.expires_at > now();
     insert into private.request_codes (request_id, asker, code_hash) values (r.id, network, private.hash_token(r.id || ':' || code));
     spoken := private.language_of(r);
@@ -717,9 +719,7 @@ begin
     if added <> jsonb_array_length(answer_request_info.slots) then
       perform private.fail(422, 'document_missing', 'A document did not arrive. Please upload it again or remove it.');
     end if;
-    if (select count(*) from public.request_documents d where d.request_id = r.id and d.kind = 'additional') > 10 then
-      perform private.fail(422, 'too_many_files', 'You can only upload a maximum of 10 files.', '{"max": 10}');
-    end if;
+    perform private.require_proof_places(r.id, 0);
   end if;
   select max(e.created_at) into asked from public.request_events e where e.request_id = r.id and e.type = 'info_requested';
   select count(*) into added from public.request_documents d where d.request_id = r.id and d.kind = 'additional' and d.created_at > coalesce(asked, r.submitted_at);
