@@ -26,8 +26,12 @@ export function readStoredJson(shelf: Shelf, name: string): unknown {
   }
 }
 
+/** The person has left by 'Exit this page'. The page's code and its requests run on until the other site answers. */
+let left = false;
+
 /** False if it could not be stored. */
 export function store(shelf: Shelf, name: string, text: string): boolean {
+  if (left) return false;
   try {
     shelves[shelf]().setItem(name, text);
     return true;
@@ -101,8 +105,9 @@ export function unsentRequest(): "waits" | "deleted" | null {
 /** The person was told, or has sent another one. */
 export const forgetUnsent = (): void => removeStored("browser", NEVER_SENT);
 
-/** Deletes everything typed or opened here without an account. */
+/** Deletes everything typed or opened here without an account. From then on, this page stores nothing. */
 export function forgetEverythingTyped(): void {
+  left = true;
   try {
     sessionStorage.clear();
     for (const name of Object.keys(localStorage))
