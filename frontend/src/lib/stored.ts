@@ -105,6 +105,15 @@ export function unsentRequest(): "waits" | "deleted" | null {
 /** The person was told, or has sent another one. */
 export const forgetUnsent = (): void => removeStored("browser", NEVER_SENT);
 
+/** Deletes what this account typed in this tab: everything whose name contains the user's id. */
+export function forgetTypedBy(userId: string): void {
+  try {
+    for (const name of Object.keys(sessionStorage)) if (name.includes(userId)) sessionStorage.removeItem(name);
+  } catch {
+    // storage is unavailable, so nothing was stored
+  }
+}
+
 /** Deletes everything typed or opened here without an account. From then on, this page stores nothing. */
 export function forgetEverythingTyped(): void {
   left = true;
