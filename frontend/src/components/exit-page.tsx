@@ -13,6 +13,10 @@ function exit() {
   forgetShell();
   // Clears the screen at once, then the address and the history entry.
   document.body.replaceChildren();
+  // The back button may bring this page back as it was, empty and with what was typed in its memory: it begins anew.
+  window.addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) window.location.reload();
+  });
   window.location.replace(EXIT_TARGET);
 }
 

@@ -7,7 +7,10 @@ import { readStoredJson, removeStored, store } from "./stored";
 
 const nameOf = (key: string) => `kept-form:${key}`;
 
-/** The values kept under `key`, or `fallback`. Pass them to `useForm` as `defaultValues`. */
+/**
+ * The values kept under `key`, or `fallback`. Pass them to `useForm` as `defaultValues`. An account's key contains the
+ * user's id: another account in this tab never sees them, and 'Logout' deletes them (`forgetTypedBy`).
+ */
 export function readKept<T extends object>(key: string, fallback: T): T {
   const kept = readStoredJson("tab", nameOf(key));
   return typeof kept === "object" && kept !== null ? { ...fallback, ...kept } : fallback;

@@ -26,8 +26,12 @@ export function readStoredJson(shelf: Shelf, name: string): unknown {
   }
 }
 
+/** The person has left by 'Exit this page'. The page's code and its requests run on until the other site answers. */
+let left = false;
+
 /** False if it could not be stored. */
 export function store(shelf: Shelf, name: string, text: string): boolean {
+  if (left) return false;
   try {
     shelves[shelf]().setItem(name, text);
     return true;
@@ -101,8 +105,18 @@ export function unsentRequest(): "waits" | "deleted" | null {
 /** The person was told, or has sent another one. */
 export const forgetUnsent = (): void => removeStored("browser", NEVER_SENT);
 
-/** Deletes everything typed or opened here without an account. */
+/** Deletes what this account typed in this tab: everything whose name contains the user's id. */
+export function forgetTypedBy(userId: string): void {
+  try {
+    for (const name of Object.keys(sessionStorage)) if (name.includes(userId)) sessionStorage.removeItem(name);
+  } catch {
+    // storage is unavailable, so nothing was stored
+  }
+}
+
+/** Deletes everything typed or opened here without an account. From then on, this page stores nothing. */
 export function forgetEverythingTyped(): void {
+  left = true;
   try {
     sessionStorage.clear();
     for (const name of Object.keys(localStorage))

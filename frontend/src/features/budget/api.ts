@@ -5,7 +5,7 @@ import { reads } from "@/lib/query-keys";
 import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 import { parseAmount } from "@/schemas/amount";
-import { allocationAmount, type AllocationsForm, type DonationForm, type PayoutForm } from "./schema";
+import { allocationAmount, type AllocationLine, type DonationForm, type PayoutForm } from "./schema";
 
 const categorySpendingSchema = z.object({
   category: z.string(),
@@ -202,25 +202,18 @@ export const useRecordPayout = (nonprofitId: string) =>
     },
   );
 
-/** Writes the changed lines independently, so that a failed one does not affect the others. */
+/** Writes the lines independently, so that a failed one does not affect the others. */
 export const useSaveAllocations = (nonprofitId: string) =>
-  useBudgetWrite(
-    nonprofitId,
-    async ({ form, before }: { form: AllocationsForm; before: readonly CategorySpending[] }) => {
-      const supabase = await getSupabase();
-      const known = new Map(before.map((line) => [line.category.toLocaleLowerCase(), line.allocated]));
-      const changed = form.lines
-        .map((line) => ({ category: line.category, amount: allocationAmount(line.amount) }))
-        .filter((line) => (known.get(line.category.toLocaleLowerCase()) ?? 0) !== line.amount);
-      const answers = await Promise.all(
-        changed.map((line) =>
-          supabase.rpc("set_budget_allocation", {
-            nonprofit_id: nonprofitId,
-            category: line.category,
-            amount: line.amount,
-          }),
-        ),
-      );
-      for (const { error } of answers) if (error) throw error;
-    },
-  );
+  useBudgetWrite(nonprofitId, async (lines: readonly AllocationLine[]) => {
+    const supabase = await getSupabase();
+    const answers = await Promise.all(
+      lines.map((line) =>
+        supabase.rpc("set_budget_allocation", {
+          nonprofit_id: nonprofitId,
+          category: line.category,
+          amount: allocationAmount(line.amount),
+        }),
+      ),
+    );
+    for (const { error } of answers) if (error) throw error;
+  });

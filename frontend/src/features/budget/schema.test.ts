@@ -35,8 +35,8 @@ describe("allocations", () => {
     expect(
       allocationsSchema.safeParse({
         lines: [
-          { category: "Food", amount: "" },
-          { category: "Rent", amount: "0" },
+          { category: "Food", amount: "", before: "" },
+          { category: "Rent", amount: "0", before: "" },
         ],
       }).success,
     ).toBe(true);
@@ -48,8 +48,8 @@ describe("allocations", () => {
       issues(
         allocationsSchema.safeParse({
           lines: [
-            { category: "Food", amount: "1" },
-            { category: "food ", amount: "2" },
+            { category: "Food", amount: "1", before: "" },
+            { category: "food ", amount: "2", before: "" },
           ],
         }),
       ),

@@ -38,6 +38,8 @@ export const allocationsSchema = z.object({
             (text) => text === "" || /^0+(\.0+)?$/.test(text) || parseAmount(text) !== null,
             t("budget.amountInvalid"),
           ),
+        /** The amount when the form was opened; null for a line added in the form. */
+        before: z.string().nullable(),
       }),
     )
     .superRefine((lines, context) => {
@@ -55,3 +57,9 @@ export type AllocationsForm = z.infer<typeof allocationsSchema>;
 
 /** The dollars of a line; 0 removes the allocation. */
 export const allocationAmount = (text: string): number => parseAmount(text) ?? 0;
+
+export type AllocationLine = AllocationsForm["lines"][number];
+
+/** Whether this person changed the line. The others are not written: a colleague may have changed them meanwhile. */
+export const isChanged = ({ amount, before }: AllocationLine): boolean =>
+  allocationAmount(amount) !== allocationAmount(before ?? "");

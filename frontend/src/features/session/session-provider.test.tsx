@@ -19,6 +19,7 @@ vi.mock("@/lib/supabase", () => {
       },
       getSession: () => Promise.resolve({ data: { session: { user: { id: "u1", email: "marie@test.example" } } } }),
       signOut: () => server.signOut(),
+      admin: { signOut: () => Promise.resolve({ error: null }) },
     },
   };
   return {
@@ -45,12 +46,15 @@ const me = (full_name: string) => ({
 const expired = Object.assign(new Error("JWT expired"), { code: "PGRST303" });
 
 function Shown() {
-  const { status, user, ended, refresh } = useSession();
+  const { status, user, ended, refresh, signOut } = useSession();
   return (
     <p>
       {status} {user?.fullName} {ended}
       <button type="button" onClick={() => void refresh()}>
         Refresh
+      </button>
+      <button type="button" onClick={() => void signOut()}>
+        Logout
       </button>
     </p>
   );
@@ -69,11 +73,11 @@ it("loads the user and reloads on request", async () => {
   act(() => server.tell("INITIAL_SESSION", marie));
   expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
   server.me = () => Promise.resolve(me("Marie Désir"));
-  act(() => screen.getByRole("button").click());
+  act(() => screen.getByRole("button", { name: "Refresh" }).click());
   expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
   // a later failed read does not remove the page
   server.me = () => Promise.reject(new Error("no"));
-  act(() => screen.getByRole("button").click());
+  act(() => screen.getByRole("button", { name: "Refresh" }).click());
   expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
   act(() => server.tell("SIGNED_OUT", null));
   expect(await shown(/^signed-out expired|^signed-out +expired/)).toBeInTheDocument();
@@ -126,4 +130,29 @@ it("keeps the user across an offline reload and reloads when online", async () =
   act(() => server.tell("SIGNED_OUT", null));
   expect(await shown(/^signed-out +expired/)).toBeInTheDocument();
   expect(sessionStorage).toHaveLength(0);
+});
+
+it("deletes what the person typed in this tab at 'Logout', but not when the session expires", async () => {
+  sessionStorage.clear();
+  const own = ["kept-form:donor-message:np-001:u1", "aidbridge-request:u1:new"];
+  const others = ["kept-form:donor-message:np-001:u2"];
+  for (const name of [...own, ...others]) sessionStorage.setItem(name, "{}");
+  const typed = () => Object.keys(sessionStorage).filter((name) => !name.startsWith("aidbridge-me:"));
+  server.me = () => Promise.resolve(me("Marie"));
+  server.signOut = () => {
+    server.tell("SIGNED_OUT", null);
+    return Promise.resolve({ error: null });
+  };
+  render(<SessionProvider>{<Shown />}</SessionProvider>);
+  act(() => server.tell("INITIAL_SESSION", marie));
+  expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
+  act(() => server.tell("SIGNED_OUT", null));
+  expect(await shown(/^signed-out +expired/)).toBeInTheDocument();
+  expect(typed().toSorted()).toEqual([...own, ...others].toSorted());
+
+  act(() => server.tell("SIGNED_IN", marie));
+  expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
+  act(() => screen.getByRole("button", { name: "Logout" }).click());
+  expect(await shown(/^signed-out +choice/)).toBeInTheDocument();
+  expect(typed()).toEqual(others);
 });

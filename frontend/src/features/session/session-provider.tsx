@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore
 import { isSessionExpired } from "@/lib/errors";
 import { announcePersonChange } from "@/lib/person-change";
 import { SessionContext, type SelectedNonprofit, type Session } from "@/lib/session";
+import { forgetTypedBy } from "@/lib/stored";
 import { toast } from "@/lib/toast";
 import { getSupabase, mayHaveSession, whenClient } from "@/lib/supabase";
 import { t } from "@/messages";
@@ -78,7 +79,11 @@ export function SessionProvider({ children }: { children: ReactNode }) {
             forgetMe(before.id);
             // after the pages of this person have left the screen
             setTimeout(announcePersonChange);
-            if (leaving.current) forgetSelection();
+            // an expired session keeps what was typed for the next sign-in
+            if (leaving.current) {
+              forgetSelection();
+              forgetTypedBy(before.id);
+            }
           }
           const ended = leaving.current ? "choice" : before || kept.current ? "expired" : null;
           kept.current = false;

@@ -15,7 +15,7 @@ import { DonationDialog, PayoutDialog } from "@/features/budget/components/entry
 import { BudgetFigures, SpendingByCategory } from "@/features/budget/components/figures";
 import { Donations, Payouts, Transactions } from "@/features/budget/components/ledgers";
 import { helpCategoriesQuery } from "@/features/help-categories/api";
-import { useOrganization } from "@/lib/session";
+import { useOrganization, useUser } from "@/lib/session";
 import { parseAsMark, replacing, useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/budget";
@@ -33,6 +33,7 @@ type Entry = { kind: "donation" } | { kind: "payout"; grant: Grant };
 
 export function Component() {
   const organization = useOrganization();
+  const user = useUser();
   const query = useQuery(budgetQuery(organization.id));
   const categories = useQuery(helpCategoriesQuery(organization.id));
   const [tab, setTab] = useTab(tabs);
@@ -68,6 +69,7 @@ export function Component() {
             {changing && categories.data ? (
               <AllocationsForm
                 nonprofitId={organization.id}
+                userId={user.id}
                 spending={budget.spendingByCategory}
                 categories={categories.data.map((category) => category.name)}
                 onClose={() => void setChanging(null)}

@@ -4,7 +4,7 @@ import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
 import { activeDonorsQuery, unreadAnswersQuery } from "@/features/donor-messages/api";
 import { ComposeForm } from "@/features/donor-messages/components/compose-form";
 import { Inbox, Sent } from "@/features/donor-messages/components/message-lists";
-import { useOrganization } from "@/lib/session";
+import { useOrganization, useUser } from "@/lib/session";
 import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/donorMessages";
@@ -13,6 +13,7 @@ const tabs = ["compose", "inbox", "sent"] as const;
 
 export function Component() {
   const organization = useOrganization();
+  const user = useUser();
   const [tab, show] = useTab(tabs);
   const donors = useQuery(activeDonorsQuery(organization.id));
   const unread = useQuery(unreadAnswersQuery(organization.id));
@@ -36,7 +37,7 @@ export function Component() {
           <Tab value="sent">{t("donorMessages.tabSent")}</Tab>
         </TabsList>
         <TabPanel value="compose">
-          <ComposeForm nonprofitId={organization.id} onSent={() => show("sent")} />
+          <ComposeForm nonprofitId={organization.id} userId={user.id} onSent={() => show("sent")} />
         </TabPanel>
         <TabPanel value="inbox">
           <Inbox nonprofitId={organization.id} onCompose={() => show("compose")} />

@@ -13,7 +13,7 @@ import { BrandingSettings } from "@/features/organizations/components/branding-s
 import { CloseOrganization } from "@/features/organizations/components/close-organization";
 import { GeneralSettings } from "@/features/organizations/components/general-settings";
 import { helpKindsQuery } from "@/lib/help-kinds-query";
-import { can, useOrganization, useSession } from "@/lib/session";
+import { can, useOrganization, useSession, useUser } from "@/lib/session";
 import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/organization";
@@ -24,6 +24,7 @@ const tabs = ["general", "branding", "categories"] as const;
 export function Component() {
   const session = useSession();
   const organization = useOrganization();
+  const user = useUser();
   const navigate = useNavigate();
   const [tab, setTab] = useTab(tabs);
   const query = useQuery(organizationQuery(organization.id));
@@ -59,7 +60,7 @@ export function Component() {
           <QueryView query={query} failedTitle={t("organization.settingsFailed")} loading={<FormSkeleton fields={5} />}>
             {(details) => (
               <>
-                <GeneralSettings details={details} mayEdit={mayEdit} onSaved={session.refresh} />
+                <GeneralSettings details={details} userId={user.id} mayEdit={mayEdit} onSaved={session.refresh} />
                 {mayEdit ? (
                   <CloseOrganization
                     details={details}

@@ -56,7 +56,12 @@ export function Component() {
       <TeamList nonprofitId={organization.id} organizationName={organization.name} mayChange={admin} userId={user.id} />
       <Dialog open={adding} onOpenChange={setAdding}>
         {adding ? (
-          <AddMember nonprofitId={organization.id} proved={user.emailProved} onClose={() => setAdding(false)} />
+          <AddMember
+            nonprofitId={organization.id}
+            userId={user.id}
+            proved={user.emailProved}
+            onClose={() => setAdding(false)}
+          />
         ) : null}
       </Dialog>
     </DashboardPage>

@@ -1,7 +1,7 @@
 /** The allocation for each kind of help. In the page, because there are as many fields as kinds. */
 import { zodResolver } from "@hookform/resolvers/zod";
 import { Plus } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef } from "react";
 import { useFieldArray, useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { SectionHead } from "@/components/pages";
@@ -14,27 +14,31 @@ import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import { useSaveAllocations, type CategorySpending } from "../api";
-import { allocationAmount, allocationsSchema, type AllocationsForm as Values } from "../schema";
+import { allocationAmount, allocationsSchema, isChanged, type AllocationsForm as Values } from "../schema";
 import { MoneyField } from "./money-field";
 
 export interface AllocationsFormProps {
   nonprofitId: string;
+  userId: string;
   spending: readonly CategorySpending[];
   /** Names to offer besides those that have figures: the organization's categories. */
   categories: readonly string[];
   onClose: () => void;
 }
 
-/** What was typed stays in this tab until it is saved or cancelled. */
-export function AllocationsForm({ nonprofitId, spending, categories, onClose }: AllocationsFormProps) {
-  const known = spending.map((line) => ({
-    category: line.category,
-    amount: line.allocated > 0 ? String(line.allocated) : "",
-  }));
+/**
+ * What was typed stays in this tab until it is saved or cancelled, with the amounts that it changes: the page reads the
+ * budget again while the form is open.
+ */
+export function AllocationsForm({ nonprofitId, userId, spending, categories, onClose }: AllocationsFormProps) {
+  const known = spending.map(({ category, allocated }) => {
+    const amount = allocated > 0 ? String(allocated) : "";
+    return { category, amount, before: amount };
+  });
   const more = categories
     .filter((name) => !spending.some((line) => line.category.toLocaleLowerCase() === name.toLocaleLowerCase()))
-    .map((category) => ({ category, amount: "" }));
-  const keptAs = `allocations-${nonprofitId}`;
+    .map((category) => ({ category, amount: "", before: "" }));
+  const keptAs = `allocations-${nonprofitId}-${userId}`;
   const form = useForm<Values>({
     resolver: zodResolver(allocationsSchema),
     // a field array is validated whenever its length changes, so a new line would begin with an error
@@ -44,8 +48,9 @@ export function AllocationsForm({ nonprofitId, spending, categories, onClose }: 
   });
   const forget = useKeptForm(form, keptAs);
   const { fields, append } = useFieldArray({ control: form.control, name: "lines" });
-  const [fixed] = useState(known.length + more.length);
   const save = useSaveAllocations(nonprofitId);
+  /** Categories that a failed attempt may have written, so that they are written again even if set back. */
+  const tried = useRef(new Set<string>());
   const title = useRef<HTMLElement>(null);
   useEffect(() => title.current?.focus(), []);
   const leave = () => {
@@ -54,8 +59,12 @@ export function AllocationsForm({ nonprofitId, spending, categories, onClose }: 
   };
   const submit = async (values: Values) => {
     try {
-      await save.mutateAsync({ form: values, before: spending });
-      const total = values.lines.reduce((sum, line) => sum + allocationAmount(line.amount), 0);
+      const changed = values.lines.filter((line) => isChanged(line) || tried.current.has(line.category));
+      for (const { category } of changed) tried.current.add(category);
+      await save.mutateAsync(changed);
+      const now = new Map(spending.map((line) => [line.category.toLocaleLowerCase(), line.allocated]));
+      for (const line of changed) now.set(line.category.toLocaleLowerCase(), allocationAmount(line.amount));
+      const total = [...now.values()].reduce((sum, amount) => sum + amount, 0);
       toast({
         title: t("budget.allocationsToast"),
         description: t("budget.allocationsToastBody", { amount: formatMoney(total) }),
@@ -77,7 +86,7 @@ export function AllocationsForm({ nonprofitId, spending, categories, onClose }: 
         className="max-w-(--width-form)"
       >
         {fields.map((line, index) =>
-          index < fixed ? (
+          line.before !== null ? (
             <MoneyField<Values> key={line.id} name={`lines.${index}.amount`} label={localName(line.category)} />
           ) : (
             <div key={line.id} className="grid-2">
@@ -88,7 +97,11 @@ export function AllocationsForm({ nonprofitId, spending, categories, onClose }: 
             </div>
           ),
         )}
-        <Button variant="quiet" className="justify-self-start" onClick={() => append({ category: "", amount: "" })}>
+        <Button
+          variant="quiet"
+          className="justify-self-start"
+          onClick={() => append({ category: "", amount: "", before: null })}
+        >
           <Plus aria-hidden="true" />
           {t("budget.addCategory")}
         </Button>

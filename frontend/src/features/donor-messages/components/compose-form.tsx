@@ -15,8 +15,16 @@ import { donorMessageSchema, type DonorMessageForm as Values } from "../schema";
 const blank: Values = { subject: "", message: "" };
 
 /** A message to all active donors. */
-export function ComposeForm({ nonprofitId, onSent }: { nonprofitId: string; onSent: () => void }) {
-  const kept = `donor-message:${nonprofitId}`;
+export function ComposeForm({
+  nonprofitId,
+  userId,
+  onSent,
+}: {
+  nonprofitId: string;
+  userId: string;
+  onSent: () => void;
+}) {
+  const kept = `donor-message:${nonprofitId}:${userId}`;
   const form = useForm<Values>({
     resolver: zodResolver(donorMessageSchema),
     mode: "onTouched",

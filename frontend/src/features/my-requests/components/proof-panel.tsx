@@ -12,6 +12,7 @@ import { errorMessage } from "@/lib/errors";
 import { ADDITIONAL_FILE_RULES } from "@/lib/files";
 import { reads } from "@/lib/query-keys";
 import { readKept, useKeptForm } from "@/lib/kept-form";
+import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
@@ -26,7 +27,8 @@ const schema = z.object({ message: z.string().max(5000, t("myRequests.messageToo
 export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: RequestAccess }) {
   const { request, documents, timeline, nonprofits } = detail;
   const queryClient = useQueryClient();
-  const keptAs = `answer-${request.id}`;
+  const { user } = useSession();
+  const keptAs = `answer-${request.id}-${user?.id ?? "guest"}`;
   /** A guest's uploaded documents, named in the answer. */
   const [slots, setSlots] = useState<readonly StoredDocument[]>([]);
   const arrivedSlots = useRef<readonly StoredDocument[]>(slots);

@@ -37,14 +37,16 @@ export const settingsOf = (details: OrganizationDetails): Values => ({
 /** The General tab. Managers read the same fields. */
 export function GeneralSettings({
   details,
+  userId,
   mayEdit,
   onSaved,
 }: {
   details: OrganizationDetails;
+  userId: string;
   mayEdit: boolean;
   onSaved: () => void | Promise<void>;
 }) {
-  const key = `organization:${details.id}`;
+  const key = `organization:${details.id}:${userId}`;
   const stored = settingsOf(details);
   const form = useForm<Values>({
     resolver: zodResolver(settingsSchema),

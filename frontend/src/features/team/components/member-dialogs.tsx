@@ -30,13 +30,14 @@ const missing = () => toast({ variant: "destructive", title: t("team.missingTitl
 
 export interface AddMemberProps {
   nonprofitId: string;
+  userId: string;
   /** The reader's own address is proved, so the invitation leaves at once. */
   proved: boolean;
   onClose: () => void;
 }
 
-export function AddMember({ nonprofitId, proved, onClose }: AddMemberProps) {
-  const keptAs = `add-member-${nonprofitId}`;
+export function AddMember({ nonprofitId, userId, proved, onClose }: AddMemberProps) {
+  const keptAs = `add-member-${nonprofitId}-${userId}`;
   const form = useForm<AddMemberForm>({
     resolver: zodResolver(addMemberSchema),
     mode: "onTouched",
