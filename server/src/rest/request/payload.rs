@@ -80,6 +80,7 @@ pub fn parse(
                 CsvFault::Syntax(text) => ApiError::Body(text),
                 CsvFault::Uneven => ApiError::Body("All lines must have same number of fields".to_owned()),
                 CsvFault::NotUtf8 => ApiError::Body("The CSV body is not UTF-8".to_owned()),
+                CsvFault::TooManyNames => ApiError::TooLarge(Limit::BodyKeys),
                 CsvFault::TooLong => ApiError::TooLarge(Limit::Body),
             })?;
             Ok((Payload::Json { raw: raw.into(), keys: keys.clone() }, keys))
@@ -400,6 +401,8 @@ mod tests {
             ("null", Ok(vec![])),
             ("1e99999", Ok(vec![])),
             (r#"{"a":"\ud83c\udf31\\ud83c"}"#, Ok(vec!["a".to_owned()])),
+        let csv = |names: usize| format!("{}b\n1\n", "a,".repeat(names - 1));
+        assert!(!refused(csv(MAX_KEYS), &MediaType::Csv) && refused(csv(MAX_KEYS + 1), &MediaType::Csv));
             (r#"{"a":"\ud83c"}"#, invalid.clone()),
             (r#"{"a":"\udf31\ud83c"}"#, invalid.clone()),
             (r#"{"a":"\ud83c\ud83c\udf31"}"#, invalid.clone()),
