@@ -128,6 +128,18 @@ fn definition_order(path: &str) -> Option<(usize, &str)> {
     Some((DEFINITIONS.iter().position(|name| *name == file)?, folder))
 }
 
+/// Refuses two files of one version: the second would count as applied. Each is a version and a name.
+pub fn one_per_version<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), MigrateError> {
+    let mut seen: HashMap<&str, &str> = HashMap::new();
+    for (version, second) in files {
+        if let Some(first) = seen.insert(version, second) {
+            let (version, first, second) = (version.to_owned(), first.to_owned(), second.to_owned());
+            return Err(MigrateError::SameVersion { version, first, second });
+        }
+    }
+    Ok(())
+}
+
 fn is_numbered(path: &str) -> bool {
     !path.contains('/') && path.starts_with(|c: char| c.is_ascii_digit())
 }
@@ -148,16 +160,7 @@ impl Source {
                 if supabase.is_file() { vec![file(&supabase)?] } else { folder(dir)? }
             }
         };
-        let mut seen: HashMap<&str, &SqlFile> = HashMap::new();
-        for second in &files {
-            if let Some(first) = seen.insert(&second.version, second) {
-                return Err(MigrateError::SameVersion {
-                    version: second.version.clone(),
-                    first: first.file.clone(),
-                    second: second.file.clone(),
-                });
-            }
-        }
+        one_per_version(files.iter().map(|file| (file.version.as_str(), file.file.as_str())))?;
         Ok(files)
     }
 }

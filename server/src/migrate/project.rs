@@ -173,6 +173,13 @@ pub async fn vault(url: &str, secrets: &[(String, String)]) -> Result<bool, Migr
     Ok(true)
 }
 
+/// The migrations at `paths`, no two of the same version.
+fn read(paths: &[PathBuf]) -> Result<Vec<SqlFile>, MigrateError> {
+    let files = paths.iter().map(|path| files::file(path)).collect::<Result<Vec<_>, _>>()?;
+    files::one_per_version(files.iter().map(|file| (file.version.as_str(), file.file.as_str())))?;
+    Ok(files)
+}
+
 /// Applies the files that the history does not list, in name order. `until` is the last version to apply.
 pub async fn migrations(
     url: &str,
@@ -181,8 +188,7 @@ pub async fn migrations(
     tell: Tell<'_>,
 ) -> Result<Vec<String>, MigrateError> {
     let mut files = Vec::with_capacity(paths.len());
-    for path in paths {
-        let file = files::file(path)?;
+    for file in read(paths)? {
         if until.is_none_or(|until| file.version.as_str() <= until) {
             files.push(file);
         }
@@ -213,6 +219,7 @@ pub async fn clear(url: &str) -> Result<(), MigrateError> {
 
 /// Marks versions as applied (with the statements of their files) or removes them from the history.
 pub async fn repair(url: &str, files: &[PathBuf], versions: &[String], is_applied: bool) -> Result<(), MigrateError> {
+    let files = if is_applied { read(files)? } else { Vec::new() };
     let session = Session::connect_alone(url).await?;
     // Makes the table.
     Ledger::Migrations.entries(&session).await?;
@@ -224,8 +231,7 @@ pub async fn repair(url: &str, files: &[PathBuf], versions: &[String], is_applie
         session.client.execute(delete, &[&versions]).await?;
         return Ok(());
     }
-    for path in files {
-        let file = files::file(path)?;
+    for file in files {
         if !versions.is_empty() && !versions.contains(&file.version) {
             continue;
         }
@@ -308,4 +314,24 @@ pub struct DeclaredBucket {
     pub public: bool,
     pub file_size_limit: Option<i64>,
     pub allowed_mime_types: Option<Vec<String>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_migrations_of_one_version_are_refused() {
+        let root = std::env::temp_dir().join(format!("ferrobase-project-{}-twice", std::process::id()));
+        std::fs::create_dir_all(&root).expect("a folder");
+        let paths: Vec<PathBuf> = ["1_a.sql", "1_b.sql"].iter().map(|name| root.join(name)).collect();
+        for path in &paths {
+            std::fs::write(path, "").expect("a file");
+        }
+        let (one, two) = (read(&paths[..1]), read(&paths));
+        std::fs::remove_dir_all(&root).expect("removed");
+        assert_eq!(one.expect("one file").len(), 1);
+        let error = two.expect_err("refused").to_string();
+        assert!(error.starts_with("the files 1_a.sql and 1_b.sql have the same version 1"), "{error}");
+    }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{Project, ProjectError};
+use crate::migrate::one_per_version;
 
 /// Initial migrations with an older version were made by the first CLI; the base image has replaced them.
 const FIRST_OF_TODAY: u64 = 20_211_209_000_000;
@@ -31,7 +32,7 @@ impl Project {
         self.folder().join("migrations")
     }
 
-    /// A project without the folder has no migrations.
+    /// A project without the folder has no migrations. Two files of one version are an error.
     pub fn migrations(&self) -> Result<MigrationFiles, ProjectError> {
         let dir = self.migrations_dir();
         let entries = match std::fs::read_dir(&dir) {
@@ -46,7 +47,7 @@ impl Project {
             .filter(|name| !name.starts_with('.'))
             .collect();
         names.sort();
-        let mut files = MigrationFiles::default();
+        let (mut files, mut versions) = (MigrationFiles::default(), Vec::new());
         for (place, name) in names.iter().enumerate() {
             let Some(version) = version(name) else {
                 files.skipped.push(format!(
@@ -62,7 +63,9 @@ impl Project {
                 continue;
             }
             files.paths.push(dir.join(name));
+            versions.push((version, name.as_str()));
         }
+        one_per_version(versions).map_err(|error| ProjectError::Invalid(error.to_string()))?;
         Ok(files)
     }
 }
@@ -82,6 +85,26 @@ pub fn new_migration_path(project: &Project, name: &str, now: DateTime<Utc>) -> 
 #[cfg(test)]
 mod tests {
     use super::super::testing::Folder;
+
+    #[test]
+    fn two_migrations_of_one_version_are_refused() {
+        let folder = Folder::new(
+            "migrations-twice",
+            &[
+                ("supabase/migrations/20260101000000_a.sql", ""),
+                ("supabase/migrations/20260101000000_b.sql", ""),
+                ("supabase/migrations/20260102000000_a.sql", ""),
+            ],
+        );
+        let error = folder.load(&[]).migrations().expect_err("refused").to_string();
+        assert_eq!(
+            error,
+            "the files 20260101000000_a.sql and 20260101000000_b.sql have the same version 20260101000000: rename one of them"
+        );
+        // A skipped file has no version.
+        let skipped = [("supabase/migrations/1_init.sql", ""), ("supabase/migrations/1.sql", "")];
+        assert!(Folder::new("migrations-once", &skipped).load(&[]).migrations().is_ok());
+    }
 
     #[test]
     fn files_without_a_version_and_folders_are_skipped() {

@@ -6,7 +6,7 @@ use crate::rest_isolation::fixture::Fixture;
 async fn requests_beyond_limits_get_clear_errors() {
     let fixture = Fixture::start(&[]).await;
     let filters = vec!["id=eq.1"; 1001].join("&");
-    let nested = format!("{}{}", "(".repeat(101), ")".repeat(101));
+    let nested = format!("({}id.eq.1{}", "and(".repeat(100), ")".repeat(101));
     let long = "x".repeat(61_000);
     let cases = [
         (format!("/clients?{filters}"), 400, "Too many query parameters"),

@@ -5,11 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::payload::MAX_KEYS;
+
 /// Why a body is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CsvFault {
     /// In the reference's words.
     Syntax(String),
+    /// The header has more than [`MAX_KEYS`] names.
+    TooManyNames,
     /// Records have different columns.
     Uneven,
     /// Not UTF-8: storing replacement characters would be wrong data.
@@ -22,14 +26,17 @@ pub enum CsvFault {
 /// their columns. Unreadable records are reported before other errors.
 pub fn to_json(body: &[u8], most: usize) -> Result<(Vec<u8>, BTreeSet<String>), CsvFault> {
     let mut reader = Reader { input: body, pos: 0 };
-    let names = reader.record().map_err(CsvFault::Syntax)?;
+    let header = reader.record(MAX_KEYS).map_err(CsvFault::Syntax)?;
+    if header.surplus > 0 {
+        return Err(CsvFault::TooManyNames);
+    }
     reader.line_end().map_err(CsvFault::Syntax)?;
-    let mut rows = Rows { names, columns: None, json: vec![b'['], most, fault: None };
+    let mut rows = Rows { names: header.fields, columns: None, json: vec![b'['], most, fault: None };
     loop {
-        let fields = reader.record().map_err(CsvFault::Syntax)?;
-        // Empty lines are skipped.
-        if !(fields.len() == 1 && fields[0].is_empty()) {
-            rows.add(&fields);
+        // Zipped with the header: surplus fields are dropped, missing ones not sent.
+        let record = reader.record(rows.names.len()).map_err(CsvFault::Syntax)?;
+        if !record.is_empty_line() {
+            rows.add(&record.fields);
         }
         if reader.at_end() {
             break;
@@ -63,8 +70,7 @@ impl Rows {
     }
 
     fn try_add(&mut self, fields: &[Vec<u8>]) -> Result<(), CsvFault> {
-        // Zipped with the header: surplus fields are dropped, missing ones not sent.
-        let count = fields.len().min(self.names.len());
+        let count = fields.len();
         let (expected, columns) = match &self.columns {
             Some(columns) => columns,
             None => self.columns.insert((count, columns(&self.names[..count])?)),
@@ -114,6 +120,18 @@ fn quoted(value: &[u8]) -> Result<Vec<u8>, CsvFault> {
     serde_json::to_vec(text).map_err(|_| CsvFault::NotUtf8)
 }
 
+struct Record {
+    fields: Vec<Vec<u8>>,
+    /// The number of further fields.
+    surplus: usize,
+}
+
+impl Record {
+    fn is_empty_line(&self) -> bool {
+        self.surplus == 0 && matches!(self.fields.as_slice(), [only] if only.is_empty())
+    }
+}
+
 struct Reader<'a> {
     input: &'a [u8],
     pos: usize,
@@ -129,11 +147,12 @@ impl Reader<'_> {
     }
 
     fn fault(&self, reason: &str) -> String {
-        let left: Vec<char> = self.input[self.pos.min(self.input.len())..].iter().map(|b| *b as char).collect();
+        let left = &self.input[self.pos.min(self.input.len())..];
+        let beginning: Vec<char> = left.iter().take(100).map(|b| *b as char).collect();
         let shown = if left.len() > 100 {
-            format!("{} (truncated)", left[..100].iter().collect::<String>())
+            format!("{} (truncated)", beginning.iter().collect::<String>())
         } else {
-            super::combinators::show_string(&left)
+            super::combinators::show_string(&beginning)
         };
         format!("parse error ({reason}) at {shown}")
     }
@@ -149,13 +168,19 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn record(&mut self) -> Result<Vec<Vec<u8>>, String> {
-        let mut fields = vec![self.field()?];
+    /// Keeps `most` fields, since an empty one takes many times its text in memory. `most` is at least 1.
+    fn record(&mut self, most: usize) -> Result<Record, String> {
+        let mut record = Record { fields: vec![self.field()?], surplus: 0 };
         while self.peek() == Some(b',') {
             self.pos += 1;
-            fields.push(self.field()?);
+            let field = self.field()?;
+            if record.fields.len() < most {
+                record.fields.push(field);
+            } else {
+                record.surplus += 1;
+            }
         }
-        Ok(fields)
+        Ok(record)
     }
 
     fn field(&mut self) -> Result<Vec<u8>, String> {
@@ -209,6 +234,7 @@ mod tests {
             ("a\n\"x,\"\"y\"\"\n z\"\n", "[{\"a\":\"x,\\\"y\\\"\\n z\"}]"),
             ("a,b\n1,2,3\n", r#"[{"a":"1","b":"2"}]"#),
             ("a,b\n\n1\n", r#"[{"a":"1"}]"#),
+            ("a\n,\n\n,2\n", r#"[{"a":""},{"a":""}]"#),
             ("a,a\n1,2\n", r#"[{"a":"2"}]"#),
             ("a\n", "[]"),
         ];
@@ -217,6 +243,20 @@ mod tests {
         }
         let (_, keys) = to_json(b"b,a,c\n1,2\n3,4\n", 100).expect("rows");
         assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn fields_beyond_the_header_are_counted_and_not_kept() {
+        let body = format!("1,2{}\n", ",".repeat(1_000_000));
+        let record = Reader { input: body.as_bytes(), pos: 0 }.record(2).expect("a record");
+        assert_eq!((record.fields.as_slice(), record.surplus), (&[b"1".to_vec(), b"2".to_vec()][..], 1_000_000));
+        assert_eq!(json(&format!("a,b\n{body}")).as_deref(), Ok(r#"[{"a":"1","b":"2"}]"#));
+        let names = |count: usize| json(&format!("{}\n", ",".repeat(count - 1)));
+        assert_eq!(names(MAX_KEYS).as_deref(), Ok("[]"));
+        assert_eq!(names(MAX_KEYS + 1), Err(CsvFault::TooManyNames));
+        // An unreadable field is reported even where it would not be kept.
+        let refused = json("a\n1,\"x");
+        assert!(matches!(refused, Err(CsvFault::Syntax(_))), "{refused:?}");
     }
 
     #[test]

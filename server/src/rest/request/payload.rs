@@ -4,7 +4,7 @@
 //!
 //! Reference: PostgREST `src/library/PostgREST/ApiRequest/Payload.hs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use bytes::Bytes;
@@ -80,6 +80,7 @@ pub fn parse(
                 CsvFault::Syntax(text) => ApiError::Body(text),
                 CsvFault::Uneven => ApiError::Body("All lines must have same number of fields".to_owned()),
                 CsvFault::NotUtf8 => ApiError::Body("The CSV body is not UTF-8".to_owned()),
+                CsvFault::TooManyNames => ApiError::TooLarge(Limit::BodyKeys),
                 CsvFault::TooLong => ApiError::TooLarge(Limit::Body),
             })?;
             Ok((Payload::Json { raw: raw.into(), keys: keys.clone() }, keys))
@@ -220,27 +221,19 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
-        let mut first: Option<Vec<String>> = None;
-        let mut uniform = true;
-        loop {
-            let seed = RowSeed { expected: first.as_deref() };
-            match seq.next_element_seed(seed)? {
-                None => break,
-                Some(Row::Object { keys, same }) => match &first {
-                    None => first = Some(keys),
-                    Some(_) => uniform &= same,
-                },
-                Some(Row::Other) => uniform = false,
-            }
-            if first.is_none() {
-                uniform = false;
+        let keys = match seq.next_element_seed(RowSeed { expected: None })? {
+            None => return Ok(Shape::Nothing),
+            Some(Row::First(keys)) => keys,
+            Some(Row::Same | Row::Other) => return mixed(seq),
+        };
+        let expected = Expected::of(&keys);
+        while let Some(row) = seq.next_element_seed(RowSeed { expected: Some(&expected) })? {
+            match row {
+                Row::Same => {}
+                Row::First(_) | Row::Other => return mixed(seq),
             }
         }
-        Ok(match (first, uniform) {
-            (_, false) => Shape::Mixed,
-            (Some(keys), true) => Shape::Uniform(keys),
-            (None, true) => Shape::Nothing,
-        })
+        Ok(Shape::Uniform(keys))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
@@ -263,17 +256,45 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 }
 
+/// Reads the rows after one that differs: only their syntax counts.
+fn mixed<'de, A: SeqAccess<'de>>(mut rows: A) -> Result<Shape, A::Error> {
+    while rows.next_element::<IgnoredAny>()?.is_some() {}
+    Ok(Shape::Mixed)
+}
+
+/// The keys of the first row, which all rows must have.
+struct Expected<'k> {
+    /// Each once, in the order of the row.
+    order: Vec<&'k str>,
+    /// The place of each in `order`.
+    places: HashMap<&'k str, usize>,
+}
+
+impl<'k> Expected<'k> {
+    fn of(keys: &'k [String]) -> Self {
+        let (mut order, mut places) = (Vec::with_capacity(keys.len()), HashMap::with_capacity(keys.len()));
+        for key in keys {
+            places.entry(key.as_str()).or_insert_with(|| {
+                order.push(key.as_str());
+                order.len() - 1
+            });
+        }
+        Self { order, places }
+    }
+}
+
 enum Row {
-    /// `keys` only for the first object; later ones only report whether theirs are the same.
-    Object {
-        keys: Vec<String>,
-        same: bool,
-    },
+    /// The first row, an object with these keys.
+    First(Vec<String>),
+    /// An object with the keys of the first one.
+    Same,
+    /// Anything else.
     Other,
 }
 
 struct RowSeed<'a> {
-    expected: Option<&'a [String]>,
+    /// `None` for the first row.
+    expected: Option<&'a Expected<'a>>,
 }
 
 impl<'de> serde::de::DeserializeSeed<'de> for RowSeed<'_> {
@@ -298,31 +319,31 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
                 map.next_value::<IgnoredAny>()?;
                 push_key(&mut keys, key)?;
             }
-            return Ok(Row::Object { keys, same: true });
+            return Ok(Row::First(keys));
         };
-        // Rows usually have the order of the first one; only otherwise are the sets compared.
-        let mut position = 0;
-        let mut differing: Option<BTreeSet<String>> = None;
+        // Rows usually have the order of the first one; from where a row departs from it, its keys are marked.
+        let mut in_order = 0;
+        let mut marked: Option<Vec<bool>> = None;
         while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             map.next_value::<IgnoredAny>()?;
-            match &mut differing {
-                None if expected.get(position).is_some_and(|e| *e == key) => position += 1,
-                None => {
-                    let mut seen: BTreeSet<String> = expected[..position].iter().cloned().collect();
-                    seen.insert(key.into_owned());
-                    differing = Some(seen);
-                }
-                Some(seen) if seen.len() > MAX_KEYS => {}
-                Some(seen) => {
-                    seen.insert(key.into_owned());
-                }
+            if marked.is_none() && expected.order.get(in_order).is_some_and(|next| *next == key) {
+                in_order += 1;
+                continue;
+            }
+            let Some(place) = expected.places.get(&*key) else {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                return Ok(Row::Other);
+            };
+            let marks = marked.get_or_insert_with(|| (0..expected.order.len()).map(|place| place < in_order).collect());
+            if let Some(mark) = marks.get_mut(*place) {
+                *mark = true;
             }
         }
-        let same = match differing {
-            None => position == expected.len(),
-            Some(seen) => seen == expected.iter().cloned().collect(),
+        let has_all = match marked {
+            None => in_order == expected.order.len(),
+            Some(marks) => marks.into_iter().all(|mark| mark),
         };
-        Ok(Row::Object { keys: Vec::new(), same })
+        Ok(if has_all { Row::Same } else { Row::Other })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Row, A::Error> {
@@ -380,6 +401,8 @@ mod tests {
         assert!(!refused(object(MAX_KEYS), &MediaType::Json) && refused(object(MAX_KEYS + 1), &MediaType::Json));
         assert!(refused(format!("[{}]", object(MAX_KEYS + 1)), &MediaType::Json));
         assert!(refused("a=1&".repeat(MAX_KEYS), &MediaType::UrlEncoded));
+        let csv = |names: usize| format!("{}b\n1\n", "a,".repeat(names - 1));
+        assert!(!refused(csv(MAX_KEYS), &MediaType::Csv) && refused(csv(MAX_KEYS + 1), &MediaType::Csv));
     }
 
     #[test]
@@ -391,6 +414,12 @@ mod tests {
             (r#"{"b":1,"a":{"x":[1]}}"#, same.clone()),
             (r#"[{"a":1,"b":2},{"b":3,"a":4}]"#, same.clone()),
             (r#" [{"a":1,"b":2},{"a":1,"b":2,"a":3}] "#, same),
+            (r#"[{"a":1,"b":2,"a":3},{"a":1,"b":2},{"b":2,"b":2,"a":3}]"#, Ok(vec!["a".to_owned(), "b".to_owned()])),
+            (r#"[{"a":1,"b":2},{"b":1,"b":2}]"#, mixed.clone()),
+            (r#"[{"a":1,"b":2},{"a":1,"a":2}]"#, mixed.clone()),
+            (r#"[{"a":1},{"b":2,"a":1},{"c":[}]"#, invalid.clone()),
+            (r#"[2,{"a":1]"#, invalid.clone()),
+            (r#"[{"a":1},{"b":1},{"\ud83c":1}]"#, invalid.clone()),
             (r#"[{"a":1},{"a":1,"b":2}]"#, mixed.clone()),
             (r#"[{"a":1},2]"#, mixed.clone()),
             (r#"[2,{"a":1}]"#, mixed.clone()),
@@ -411,6 +440,19 @@ mod tests {
         ];
         for (body, expected) in cases {
             assert_eq!(keys(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn rows_that_differ_from_a_wide_first_row_are_read_in_linear_time() {
+        let wide =
+            |name: &str, keys: usize| (0..keys).map(|n| format!("\"{name}{n}\":1")).collect::<Vec<_>>().join(",");
+        let first = wide("k", MAX_KEYS);
+        let mixed = Err("All object keys must match".to_owned());
+        // Comparing sets for each of these rows would take minutes.
+        for row in [r#"{"z":1}"#, r#"{"k1":1}"#, r#"{"k0":1,"k0":1}"#, "1", "{}"] {
+            let body = format!("[{{{first}}},{}{row}]", format!("{row},").repeat(200_000));
+            assert_eq!(keys(&body), mixed, "{row}");
         }
     }
 
