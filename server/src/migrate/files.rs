@@ -129,7 +129,7 @@ fn definition_order(path: &str) -> Option<(usize, &str)> {
 }
 
 /// Refuses two files of one version: the second would count as applied. Each is a version and a name.
-pub fn one_per_version<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), MigrateError> {
+pub(super) fn one_per_version<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), MigrateError> {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     for (version, second) in files {
         if let Some(first) = seen.insert(version, second) {

@@ -28,7 +28,7 @@ mod statements;
 pub use application::dir;
 pub use auth::auth;
 pub use error::MigrateError;
-pub use files::{Source, SqlFile, one_per_version};
+pub use files::{Source, SqlFile};
 pub use logins::{GivenUrls, PlatformUrls, PooledUrls, at_replica, pooled, prepare, with_login_of};
 pub use pending::{Pending, pending};
 pub use platform::platform;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{Project, ProjectError};
-use crate::migrate::one_per_version;
 
 /// Initial migrations with an older version were made by the first CLI; the base image has replaced them.
 const FIRST_OF_TODAY: u64 = 20_211_209_000_000;
@@ -47,7 +46,8 @@ impl Project {
             .filter(|name| !name.starts_with('.'))
             .collect();
         names.sort();
-        let (mut files, mut versions) = (MigrationFiles::default(), Vec::new());
+        let mut files = MigrationFiles::default();
+        let mut last: Option<(&str, &str)> = None;
         for (place, name) in names.iter().enumerate() {
             let Some(version) = version(name) else {
                 files.skipped.push(format!(
@@ -62,10 +62,14 @@ impl Project {
                 files.skipped.push(format!("Skipping migration {name}... (replaced by the base image)"));
                 continue;
             }
+            // In name order, files of one version are next to each other.
+            if let Some((_, first)) = last.replace((version, name)).filter(|(known, _)| *known == version) {
+                return Err(ProjectError::Invalid(format!(
+                    "the files {first} and {name} have the same version {version}: rename one of them"
+                )));
+            }
             files.paths.push(dir.join(name));
-            versions.push((version, name.as_str()));
         }
-        one_per_version(versions).map_err(|error| ProjectError::Invalid(error.to_string()))?;
         Ok(files)
     }
 }
@@ -94,6 +98,8 @@ mod tests {
                 ("supabase/migrations/20260101000000_a.sql", ""),
                 ("supabase/migrations/20260101000000_b.sql", ""),
                 ("supabase/migrations/20260102000000_a.sql", ""),
+                ("supabase/migrations/202601010000000_a.sql", ""),
+                ("supabase/migrations/20260101000000_aa.txt", ""),
             ],
         );
         let error = folder.load(&[]).migrations().expect_err("refused").to_string();
