@@ -33,6 +33,8 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     async fn answer(body: &'static str) -> reqwest::Response {
+        // Another test may have installed it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("port");
         let address = listener.local_addr().expect("address");
         tokio::spawn(async move {
