@@ -14,7 +14,7 @@ const ROOMS: [(&str, &[&str]); 28] = [
     ("http", &["config"]),
     ("db", &["config", "http", "jwt"]),
     ("mail", &["config", "http", "jwt", "db"]),
-    ("sms", &["config", "db", "mail"]),
+    ("sms", &["config", "db", "http", "mail"]),
     ("schema_cache", &["config", "http", "jwt", "db"]),
     ("auth", &["config", "http", "jwt", "db", "mail", "schema_cache", "sms"]),
     ("rest", &["config", "http", "jwt", "db", "mail", "schema_cache"]),

@@ -5,14 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::payload::MAX_KEYS;
-
 /// Why a body is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CsvFault {
     /// In the reference's words.
     Syntax(String),
-    /// The header has more than [`MAX_KEYS`] names.
+    /// The header has too many names.
     TooManyNames,
     /// Records have different columns.
     Uneven,
@@ -23,10 +21,10 @@ pub enum CsvFault {
 }
 
 /// The records as a JSON array of objects of strings and nulls (for the literal `NULL`), of at most `most` bytes, and
-/// their columns. Unreadable records are reported before other errors.
-pub fn to_json(body: &[u8], most: usize) -> Result<(Vec<u8>, BTreeSet<String>), CsvFault> {
+/// their columns, of which the header names at most `most_names`. Unreadable records are reported before other errors.
+pub fn to_json(body: &[u8], most: usize, most_names: usize) -> Result<(Vec<u8>, BTreeSet<String>), CsvFault> {
     let mut reader = Reader { input: body, pos: 0 };
-    let header = reader.record(MAX_KEYS).map_err(CsvFault::Syntax)?;
+    let header = reader.record(most_names).map_err(CsvFault::Syntax)?;
     if header.surplus > 0 {
         return Err(CsvFault::TooManyNames);
     }
@@ -221,8 +219,10 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
+    const NAMES: usize = 50;
+
     fn json(body: &str) -> Result<String, CsvFault> {
-        to_json(body.as_bytes(), 1 << 20).map(|(json, _)| String::from_utf8(json).expect("text"))
+        to_json(body.as_bytes(), 1 << 20, NAMES).map(|(json, _)| String::from_utf8(json).expect("text"))
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
         for (body, rows) in cases {
             assert_eq!(json(body).as_deref(), Ok(rows), "{body:?}");
         }
-        let (_, keys) = to_json(b"b,a,c\n1,2\n3,4\n", 100).expect("rows");
+        let (_, keys) = to_json(b"b,a,c\n1,2\n3,4\n", 100, NAMES).expect("rows");
         assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["a", "b"]);
     }
 
@@ -252,8 +252,8 @@ mod tests {
         assert_eq!((record.fields.as_slice(), record.surplus), (&[b"1".to_vec(), b"2".to_vec()][..], 1_000_000));
         assert_eq!(json(&format!("a,b\n{body}")).as_deref(), Ok(r#"[{"a":"1","b":"2"}]"#));
         let names = |count: usize| json(&format!("{}\n", ",".repeat(count - 1)));
-        assert_eq!(names(MAX_KEYS).as_deref(), Ok("[]"));
-        assert_eq!(names(MAX_KEYS + 1), Err(CsvFault::TooManyNames));
+        assert_eq!(names(NAMES).as_deref(), Ok("[]"));
+        assert_eq!(names(NAMES + 1), Err(CsvFault::TooManyNames));
         // An unreadable field is reported even where it would not be kept.
         let refused = json("a\n1,\"x");
         assert!(matches!(refused, Err(CsvFault::Syntax(_))), "{refused:?}");
@@ -270,9 +270,9 @@ mod tests {
     #[test]
     fn records_that_would_be_stored_wrongly_are_refused() {
         assert_eq!(json("a,b\n1,2\n1\n"), Err(CsvFault::Uneven));
-        assert_eq!(to_json(b"a\n\xe9\n", 100), Err(CsvFault::NotUtf8));
-        assert_eq!(to_json(b"\xe9\n1\n", 100), Err(CsvFault::NotUtf8));
+        assert_eq!(to_json(b"a\n\xe9\n", 100, NAMES), Err(CsvFault::NotUtf8));
+        assert_eq!(to_json(b"\xe9\n1\n", 100, NAMES), Err(CsvFault::NotUtf8));
         let long = format!("{}\n{}", "n".repeat(1000), "x\n".repeat(1000));
-        assert_eq!(to_json(long.as_bytes(), 100_000), Err(CsvFault::TooLong));
+        assert_eq!(to_json(long.as_bytes(), 100_000, NAMES), Err(CsvFault::TooLong));
     }
 }

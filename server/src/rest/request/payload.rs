@@ -76,7 +76,7 @@ pub fn parse(
             None => json(body),
         },
         MediaType::Csv => {
-            let (raw, keys) = csv::to_json(&body, MAX_BODY).map_err(|fault| match fault {
+            let (raw, keys) = csv::to_json(&body, MAX_BODY, MAX_KEYS).map_err(|fault| match fault {
                 CsvFault::Syntax(text) => ApiError::Body(text),
                 CsvFault::Uneven => ApiError::Body("All lines must have same number of fields".to_owned()),
                 CsvFault::NotUtf8 => ApiError::Body("The CSV body is not UTF-8".to_owned()),
