@@ -81,7 +81,12 @@ async function walk(page: Page, screen: string) {
   const met = new Set<string>();
   for (let presses = 0; presses < 150; presses += 1) {
     await page.keyboard.press("Tab");
-    const at = await focused(page);
+    let at = await focused(page);
+    // what comes into view with the focus may take a moment on a busy machine
+    for (let tries = 0; at?.seen === 0 && tries < 20; tries += 1) {
+      await page.waitForTimeout(50);
+      at = await focused(page);
+    }
     // after the last control the browser's own have the focus
     if (at === null || met.has(at.nth)) break;
     met.add(at.nth);
