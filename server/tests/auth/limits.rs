@@ -1,6 +1,6 @@
 //! Rate limits: global ones are shared by all instances, the others are per client.
 
-use crate::auth::outside::Outside;
+use crate::auth::outside::{by_text, twilio};
 use crate::auth::text;
 use crate::support::{PASSWORD, TestApp, send};
 use futures_util::future::join_all;
@@ -56,16 +56,8 @@ async fn a_token_bucket_is_shared_and_refills_one_by_one() {
 
 #[actix_web::test]
 async fn two_instances_share_the_sms_limit() {
-    let twilio = Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
-    let settings = [
-        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
-        ("GOTRUE_SMS_PROVIDER", "twilio"),
-        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
-        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
-        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
-        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
-        ("GOTRUE_RATE_LIMIT_SMS_SENT", "2"),
-    ];
+    let twilio = twilio();
+    let settings = [&by_text(&twilio)[..], &[("GOTRUE_RATE_LIMIT_SMS_SENT", "2")]].concat();
     let app = TestApp::with_settings(&settings).await;
     let other = app.another(&settings).await;
     for (index, (instance, status)) in [(&app, 200), (&other, 200), (&app, 429), (&other, 429)].iter().enumerate() {

@@ -1,5 +1,6 @@
 //! Links and codes: their redirects, and that each works once.
 
+use crate::auth::outside::{by_text, twilio};
 use crate::auth::{hash_of, meet, take_link, take_mail, text};
 use crate::support::{PASSWORD, TestApp, send};
 use futures_util::future::join_all;
@@ -227,19 +228,9 @@ async fn one_of_many_password_changes_with_one_nonce_succeeds() {
 
 #[actix_web::test]
 async fn each_kind_of_mailed_or_texted_proof_opens_one_session() {
-    let twilio =
-        crate::auth::outside::Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
-    let settings = [
-        BY_MAIL[0],
-        BY_MAIL[1],
-        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
-        ("GOTRUE_SMS_PROVIDER", "twilio"),
-        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
-        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
-        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
-        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
-        ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}"),
-    ];
+    let twilio = twilio();
+    let subject = [("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}")];
+    let settings = [&BY_MAIL[..2], &by_text(&twilio), &subject].concat();
     let app = TestApp::with_settings(&settings).await;
     let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
     app.service().post("/auth/v1/admin/users", body).await;
@@ -272,18 +263,8 @@ async fn each_kind_of_mailed_or_texted_proof_opens_one_session() {
 /// Upstream gives whoever signs up with it the session of an account whose other address is confirmed.
 #[actix_web::test]
 async fn signing_up_with_the_unconfirmed_address_of_an_account_opens_no_session() {
-    let twilio =
-        crate::auth::outside::Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
-    let settings = [
-        BY_MAIL[0],
-        BY_MAIL[1],
-        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
-        ("GOTRUE_SMS_PROVIDER", "twilio"),
-        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
-        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
-        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
-        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
-    ];
+    let twilio = twilio();
+    let settings = [&BY_MAIL[..2], &by_text(&twilio)].concat();
     let app = TestApp::with_settings(&settings).await;
     for (account, asked) in [
         (

@@ -215,3 +215,20 @@ async fn a_request_over_its_deadline_fails_without_side_effects() {
     let users: i64 = app.owner.query_one("select count(*) from auth.users", &[]).await.expect("count").get(0);
     assert_eq!(users, 0);
 }
+
+/// A service that takes every text.
+pub fn twilio() -> Outside {
+    Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)])
+}
+
+/// Settings of a server that sends texts by it.
+pub fn by_text(twilio: &Outside) -> [(&'static str, &str); 6] {
+    [
+        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
+        ("GOTRUE_SMS_PROVIDER", "twilio"),
+        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
+        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
+        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
+        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
+    ]
+}
