@@ -16,7 +16,6 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{App as ActixApp, Error, HttpResponse};
 use serde_json::json;
 
-use crate::admin::{self, Traffic};
 use crate::audit::{self, Audit};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{
@@ -31,9 +30,11 @@ use crate::http::bodies::Bodies;
 use crate::http::body_limits;
 use crate::http::client::client_address;
 use crate::http::context::{self, id_of};
+use crate::http::door::Door;
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
 use crate::http::span;
+use crate::http::traffic::{self, Traffic};
 use crate::jwt::bearer::{Bearer, unverified_subject};
 use crate::jwt::{self, Issuers, KeySet};
 use crate::mail::MailConfig;
@@ -333,7 +334,7 @@ async fn build_auth(
 pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
     let bodies = app.rest.bodies.clone();
     listen::serve(listeners, shutdown_seconds, move || {
-        let app = app.clone();
+        let (app, door) = (app.clone(), Door::default());
         ActixApp::new()
             .wrap(from_fn(gateway::enter))
             // Also for refusals and settings, so that JSON is never interpreted as a page.
@@ -341,6 +342,7 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
             .wrap(from_fn(log_request))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
+            .wrap_fn(move |request, next| door.pass(request, next))
             .app_data(web::Data::new(bodies.clone()))
             .configure(|service| app.configure(service))
     })
@@ -349,12 +351,14 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
 /// Serves the REST API alone, at `/`.
 pub fn serve_rest(rest: Rest, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
+        let door = Door::default();
         ActixApp::new()
             .wrap(from_fn(share_writes))
             .wrap(from_fn(span::in_span))
             .app_data(web::Data::new(rest.bodies.clone()))
             .app_data(web::Data::new(rest.clone()))
             .wrap_fn(body_limits::bound)
+            .wrap_fn(move |request, next| door.pass(request, next))
             .configure(rest::configure)
     })
 }
@@ -368,11 +372,13 @@ pub fn serve_auth(
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
+        let door = Door::default();
         ActixApp::new()
             .app_data(web::Data::new(traffic.clone()))
-            .wrap(from_fn(admin::count))
+            .wrap(from_fn(traffic::count))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
+            .wrap_fn(move |request, next| door.pass(request, next))
             .app_data(web::Data::new(bodies.clone()))
             .configure(|service| auth::configure(Arc::clone(&auth), service))
     })
@@ -387,12 +393,14 @@ pub fn serve_storage(
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
+        let door = Door::default();
         ActixApp::new()
             .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
             .app_data(web::Data::new(traffic.clone()))
-            .wrap(from_fn(admin::count))
+            .wrap(from_fn(traffic::count))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
+            .wrap_fn(move |request, next| door.pass(request, next))
             .app_data(web::Data::new(bodies.clone()))
             .app_data(web::Data::new(storage.clone()))
             .configure(storage::configure)
@@ -407,11 +415,13 @@ pub fn serve_realtime(
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
+        let door = Door::default();
         ActixApp::new()
             .app_data(web::Data::new(traffic.clone()))
-            .wrap(from_fn(admin::count))
+            .wrap(from_fn(traffic::count))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
+            .wrap_fn(move |request, next| door.pass(request, next))
             .configure(|service| realtime.clone().configure(service))
     })
 }

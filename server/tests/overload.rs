@@ -1,6 +1,7 @@
 //! Lasting overload at auth and storage: what could only wait is refused, nothing that has begun is lost, and afterwards
 //! everybody is served again. For `/rest/v1` see `rest_isolation/limits.rs`.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,42 @@ async fn storage_refuses_requests_under_overload() {
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!((refused.body["code"].as_str(), refused.body["statusCode"].as_str()), (Some("SlowDown"), Some("503")));
     assert_eq!(ada.actor.get("/storage/v1/bucket/slow").await.status, 200);
+}
+
+/// Further requests of a flood get copies of the first refusals.
+#[actix_web::test]
+async fn each_refusal_of_a_flood_is_whole_and_has_the_id_of_its_request() {
+    let app = TestApp::with_settings(&[("FERROBASE_DB_CONNECTIONS", "19"), REFUSES]).await;
+    let slow = "create policy slow on storage.buckets for select to authenticated using (pg_sleep(0.02) is not null); \
+                insert into storage.buckets (id, name) values ('slow', 'slow')";
+    app.owner.batch_execute(slow).await.expect("a slow policy");
+    let ada = app.user("ada@test.example").await;
+    let ask = async || ada.actor.get("/storage/v1/bucket/slow").await;
+    refusal(FLOOD, ask).await;
+    let begun = Instant::now();
+    let asking = join_all((0..FLOOD).map(|_| async {
+        let mut refused = Vec::new();
+        while begun.elapsed() < Duration::from_secs(2) {
+            let reply = ask().await;
+            match reply.status {
+                200 => {}
+                503 => refused.push(reply),
+                other => panic!("{other}: {}", reply.body),
+            }
+        }
+        refused
+    }));
+    let refused: Vec<Reply> = asking.await.into_iter().flatten().collect();
+    assert!(refused.len() > 2 * FLOOD, "{}", refused.len());
+    for reply in &refused {
+        assert_eq!((reply.header("retry-after"), reply.header("access-control-allow-origin")), ("1", "*"));
+        assert_eq!(reply.body["code"], "SlowDown", "{}", reply.body);
+    }
+    let ids: HashSet<&str> = refused.iter().map(|reply| reply.header("x-request-id")).collect();
+    assert_eq!(ids.len(), refused.len());
+    // Nobody else is refused for it.
+    let bob = app.user("bob@test.example").await;
+    assert_eq!(bob.actor.get("/storage/v1/bucket/slow").await.status, 200);
 }
 
 #[actix_web::test]

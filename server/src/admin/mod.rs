@@ -11,7 +11,6 @@
 
 mod census;
 mod process;
-mod traffic;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -28,13 +27,13 @@ use crate::db::{Pool, PoolFigures, slow};
 use crate::http::connection::KEEP_ALIVE;
 use crate::http::draining::Draining;
 use crate::http::prometheus::{self, Metrics};
+use crate::http::traffic::Traffic;
 use crate::jobs;
 use crate::mail::outbox;
 use crate::realtime::Realtime;
 use crate::rest::{self, Rest};
 use crate::storage;
 pub use census::Census;
-pub use traffic::{Traffic, count};
 
 /// How long `/metrics` waits for disks.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);

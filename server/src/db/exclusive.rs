@@ -13,6 +13,7 @@
 mod queue;
 mod waiters;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -23,9 +24,11 @@ use tokio_postgres::Config;
 use super::cancel::Registration;
 use super::limits::{ACQUIRE, OPEN};
 use super::open::open;
-use super::overload::{LOOK_AGAIN, hold_back};
+use super::overload::{LOOK_AGAIN, hold_back, sent_at};
 use super::wire::Backend;
 use super::{DbError, Pulse, Query, replaced};
+use crate::http::context;
+use crate::http::door::{Overloaded, RefusedBy};
 use queue::{Claim, LANE_WAIT, Replacement, State};
 pub use waiters::Asker;
 use waiters::Holder;
@@ -165,6 +168,7 @@ impl ExclusivePool {
             Claim::Granted(connection) => return shared.granted(connection, lane, asker.holder()).await,
             Claim::Full => {
                 let refusal = shared.refused();
+                self.note_refused(asker);
                 hold_back().await;
                 return Err(refusal);
             }
@@ -212,8 +216,17 @@ impl ExclusivePool {
             return Ok(());
         }
         let refusal = self.shared.refused();
+        self.note_refused(asker);
         hold_back().await;
         Err(refusal)
+    }
+
+    /// Lets the door refuse further quick requests of this role and client while they are refused here.
+    fn note_refused(&self, asker: &Asker<'_>) {
+        if asker.is_quick {
+            let (shared, role, client) = (self.shared.clone(), asker.role.into(), asker.client);
+            context::refused_by(|| RefusedBy(Arc::new(Refused { shared, role, client })));
+        }
     }
 
     /// Replaces every connection when it is next given back. Used when new sessions would start with other settings.
@@ -238,6 +251,24 @@ impl ExclusivePool {
             timeouts: self.shared.timeouts.load(Ordering::Relaxed),
             refused: self.shared.refused.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// Quick requests of a role and client that are refused.
+struct Refused {
+    shared: Arc<Shared>,
+    role: Box<str>,
+    client: Option<IpAddr>,
+}
+
+impl Overloaded for Refused {
+    fn refuse(&self) -> Option<Instant> {
+        let asker = Asker { role: &self.role, client: self.client, is_quick: true };
+        if !self.shared.state.lock().refuses(&asker) {
+            return None;
+        }
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        Some(sent_at(true))
     }
 }
 

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::overload::{LONG_WAIT, LOOK_AGAIN, Overload, Queue, Typical, Verdict, hold_back};
-use crate::http::context::RequestContext;
+use super::overload::{LONG_WAIT, LOOK_AGAIN, Overload, Queue, Typical, Verdict, hold_back, sent_at};
+use crate::http::context::{self, RequestContext};
+use crate::http::door::{Overloaded, RefusedBy};
 use crate::http::prometheus::Counter;
 
 /// See the module. Cheap to clone.
@@ -98,6 +99,8 @@ impl Line {
             Place::Waits(turn) => self.wait(turn, now + longest).await?,
             Place::Refused => {
                 self.refused.increment();
+                let line = self.clone();
+                context::refused_by(|| RefusedBy(Arc::new(Refused { line, who })));
                 hold_back().await;
                 return Err(NoTurn::Refused);
             }
@@ -143,6 +146,22 @@ impl Line {
     }
 }
 
+/// New requests of a client that are refused.
+struct Refused {
+    line: Line,
+    who: Who,
+}
+
+impl Overloaded for Refused {
+    fn refuse(&self) -> Option<Instant> {
+        if !self.line.state.lock().refuses(self.who, Instant::now()) {
+            return None;
+        }
+        self.line.refused.increment();
+        Some(sent_at(true))
+    }
+}
+
 impl State {
     fn new(size: usize) -> Self {
         Self {
@@ -178,6 +197,16 @@ impl State {
         let (to, turn) = oneshot::channel();
         self.waiting.push_back(Waiter { since: now, who, to });
         Place::Waits(turn)
+    }
+
+    /// Whether another request is refused because of lasting overload that has been found before.
+    fn refuses(&mut self, who: Who, now: Instant) -> bool {
+        if self.overload.at_once(self.hold) == usize::MAX {
+            return false;
+        }
+        self.forget_gone();
+        let is_free = self.waiting.is_empty() && self.has_turn(now);
+        !is_free && self.is_refused(who, now)
     }
 
     fn is_refused(&mut self, who: Who, now: Instant) -> bool {
@@ -305,6 +334,20 @@ mod tests {
         let stay: Vec<bool> = waiting.iter_mut().map(stays).collect();
         assert_eq!(stay, [true, false, false, false, false, false, false, true, false]);
         assert!(is_refused(&state.join(of(0), start + LONG + LASTING)), "its other request waits");
+    }
+
+    #[test]
+    fn at_the_door_requests_are_refused_only_while_there_is_overload_and_no_turn_is_free() {
+        let (mut state, start) = (busy(), Instant::now());
+        let late = start + LONG + LASTING;
+        let _waiting = crowd(&mut state, start);
+        assert!(!state.refuses(of(2), late), "a burst, for all that is known");
+        assert!(is_refused(&state.join(of(2), late)));
+        assert!(state.refuses(of(0), late));
+        state.waiting.clear();
+        assert!(!state.refuses(of(0), late), "some have to wait");
+        state.held.clear();
+        assert!(!state.refuses(of(0), late));
     }
 
     #[test]

@@ -25,8 +25,9 @@ pub const LASTING: Duration = Duration::from_millis(500);
 const HELD_BACK: Duration = Duration::from_millis(30);
 /// The longest that it is held back.
 const LONGEST_BACK: Duration = Duration::from_millis(500);
-/// Refusals a second for each processor, unless one would be held back for too long. Each costs as much of a processor as a quick request.
-const REFUSALS: usize = 5000;
+/// Refusals a second for each processor, unless one would be held back for too long: of requests that went the whole way to here, where
+/// each costs as much of a processor as a quick request, and of those that are refused at the door ([`crate::http::door`]).
+const REFUSALS: [usize; 2] = [5_000, 25_000];
 /// How long after the last refusal the state ends.
 const CALM_AFTER: Duration = Duration::from_secs(1);
 /// How few requests are served at once at least.
@@ -291,24 +292,29 @@ impl Queue {
     }
 }
 
-/// Waits before a refusal is answered.
+/// Waits before a refusal is sent to a request that went the whole way.
 pub async fn hold_back() {
+    tokio::time::sleep_until(sent_at(false).into()).await;
+}
+
+/// When a refusal is sent to a request of now, by turns.
+pub fn sent_at(is_at_door: bool) -> Instant {
     static LAST: Mutex<Option<Instant>> = Mutex::new(None);
-    static APART: LazyLock<Duration> = LazyLock::new(|| {
+    static APART: LazyLock<[Duration; 2]> = LazyLock::new(|| {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Duration::from_secs(1).div_f64((REFUSALS * processors) as f64)
+        REFUSALS.map(|refusals| Duration::from_secs(1).div_f64((refusals * processors) as f64))
     });
     let now = Instant::now();
     let until = {
         let mut last = LAST.lock();
-        let until = turn(*last, now, *APART);
+        let until = turn(*last, now, APART[usize::from(is_at_door)]);
         *last = Some(until);
         until
     };
-    tokio::time::sleep_until(until.max(now + HELD_BACK).into()).await;
+    until.max(now + HELD_BACK)
 }
 
-/// When a refusal is answered that comes `now`, after the `last` one, with `apart` between two.
+/// When a refusal is sent to a request that comes `now`, after the `last` one, with `apart` between two.
 fn turn(last: Option<Instant>, now: Instant, apart: Duration) -> Instant {
     last.map_or(now, |last| (last + apart).clamp(now, now + LONGEST_BACK))
 }

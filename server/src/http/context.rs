@@ -18,6 +18,7 @@ use actix_web::http::{Method, Uri};
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 
+use super::door::RefusedBy;
 use super::request_id;
 
 /// The logged fields of a request.
@@ -36,6 +37,7 @@ pub struct RequestContext {
     status: AtomicU16,
     client: OnceLock<IpAddr>,
     is_admitted: AtomicBool,
+    refused_by: OnceLock<RefusedBy>,
 }
 
 impl RequestContext {
@@ -50,6 +52,7 @@ impl RequestContext {
             status: AtomicU16::new(0),
             client: OnceLock::new(),
             is_admitted: AtomicBool::new(false),
+            refused_by: OnceLock::new(),
         }
     }
 
@@ -95,6 +98,11 @@ impl RequestContext {
     pub fn admit(&self) {
         self.is_admitted.store(true, Ordering::Relaxed);
     }
+
+    /// Who refused the request under overload, if somebody did.
+    pub fn refused_by(&self) -> Option<&RefusedBy> {
+        self.refused_by.get()
+    }
 }
 
 thread_local! {
@@ -119,6 +127,15 @@ pub fn acts_as(role: Arc<str>) {
     CURRENT.with_borrow(|current| {
         if let Some(request) = current {
             request.role.get_or_init(|| role);
+        }
+    });
+}
+
+/// Records who refuses the current request under overload; the first call wins.
+pub fn refused_by(by: impl FnOnce() -> RefusedBy) {
+    CURRENT.with_borrow(|current| {
+        if let Some(request) = current {
+            request.refused_by.get_or_init(by);
         }
     });
 }

@@ -9,6 +9,7 @@ pub mod client;
 pub mod connection;
 pub mod context;
 pub mod cors;
+pub mod door;
 pub mod draining;
 mod gate;
 #[cfg(feature = "https")]
@@ -27,3 +28,4 @@ pub mod tls;
 #[cfg(not(feature = "https"))]
 #[path = "tls_absent.rs"]
 pub mod tls;
+pub mod traffic;

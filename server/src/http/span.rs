@@ -39,6 +39,10 @@ pub async fn in_span<B: MessageBody + Unpin + 'static>(
         true => context::within(known.clone(), answering).await,
         false => context::within(known.clone(), answering.instrument(span.clone())).await,
     };
+    if let (Ok(response), Some(by)) = (&answer, known.as_ref().and_then(|known| known.refused_by())) {
+        // For the door.
+        response.request().extensions_mut().insert(by.clone());
+    }
     match &answer {
         Ok(response) => end.answered(response.status(), || {
             let request = response.request();

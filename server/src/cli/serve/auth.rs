@@ -6,13 +6,14 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::listen::{self, DRAIN_SECONDS, until_stopped};
-use crate::admin::{self, Admin, Traffic};
+use crate::admin::{self, Admin};
 use crate::app;
 use crate::auth::{self, Auth, Delivery};
 use crate::cli::stop::Stop;
 use crate::config::{self, AuthConfig, AuthMode, Reader, Source};
 use crate::db::{self, PoolOptions};
 use crate::http::bodies::Bodies;
+use crate::http::traffic::Traffic;
 use crate::mail::{self, MailConfig, Sender, Smtp};
 use crate::migrate;
 

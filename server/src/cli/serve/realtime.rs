@@ -9,12 +9,13 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::listen::{self, DRAIN_SECONDS, until_stopped};
-use crate::admin::{self, Admin, Traffic};
+use crate::admin::{self, Admin};
 use crate::app;
 use crate::cli::stop::Stop;
 use crate::config::{Reader, Source};
 use crate::db::{self, Pool, PoolOptions};
 use crate::http::listen::Listener;
+use crate::http::traffic::Traffic;
 use crate::jwt::KeySet;
 use crate::realtime::{Mode, Realtime, RealtimeConfig, Setting};
 

@@ -14,12 +14,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::listen::{self, DRAIN_SECONDS, until_stopped};
-use crate::admin::{self, Admin, Traffic};
+use crate::admin::{self, Admin};
 use crate::app;
 use crate::cli::stop::Stop;
 use crate::config::{self, Reader, Source};
 use crate::db::{self, Pool, PoolOptions};
 use crate::http::bodies::Bodies;
+use crate::http::traffic::Traffic;
 use crate::jwt::KeySet;
 use crate::jwt::bearer::Bearer;
 use crate::storage::{Mode, Storage, StorageConfig, sweep};
