@@ -28,7 +28,7 @@ use crate::functions::{self, Edge, EdgeConfig, Functions, PlatformValues};
 use crate::gateway::{self, ApiKeys, Https};
 use crate::http::bodies::Bodies;
 use crate::http::body_limits;
-use crate::http::client::client_address;
+use crate::http::client::{client_address, network};
 use crate::http::context::{self, id_of};
 use crate::http::door::Door;
 use crate::http::draining::Draining;
@@ -507,7 +507,8 @@ impl Write {
             address: match request.app_data::<web::Data<TrustedProxies>>() {
                 Some(proxies) => client_address(request.request(), proxies),
                 None => client_address(request.request(), &rest.live.settings().config.trusted_proxies),
-            },
+            }
+            .map(network),
         })
     }
 

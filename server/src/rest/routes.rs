@@ -24,7 +24,7 @@ use super::state::{COMPATIBLE_VERSION, Rest};
 use super::streaming;
 use crate::config::RestConfig;
 use crate::config::rest::OpenApiMode;
-use crate::http::client::client_address;
+use crate::http::client::{client_address, network};
 use crate::http::span;
 
 /// The maximum length of path and query together, in bytes; the HTTP library accepts at most 65,534.
@@ -134,7 +134,7 @@ async fn answer(
     })?;
     span::acts_as(identity.role.clone());
     *acting = Some(identity.role.clone());
-    let client = client_address(request, &config.trusted_proxies);
+    let client = client_address(request, &config.trusted_proxies).map(network);
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let target = is_read.then(|| {
         let headers = SELECTING.iter().filter_map(|name| request.headers().get(*name)).map(HeaderValue::as_bytes);

@@ -1,9 +1,9 @@
 //! Decides which request gets which connection: lanes of idle connections and of waiting requests. Does no I/O.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use tokio::sync::oneshot;
 
 use super::Held;
@@ -27,9 +27,7 @@ pub struct State<C> {
     /// Connections held, idle and being opened, by lane.
     lanes: Vec<Lane<C>>,
     waiting: usize,
-    long: LongHolds,
-    /// Quick requests that hold a connection.
-    quick_held: usize,
+    holding: Holding,
     timeout: Duration,
     /// How long connections are held.
     typical_hold: Typical,
@@ -39,42 +37,65 @@ pub struct State<C> {
     overload: Option<[Overload; 2]>,
 }
 
-/// Limits on connections held by requests that are not known to be quick. Such requests never hold all connections, and one
-/// client never holds their whole share. Quick requests and other clients therefore always find connections that return soon.
-struct LongHolds {
-    /// The limit for all such requests, and for one client.
-    most: (usize, usize),
-    held: usize,
+/// The held connections, and how many may be held: by all requests that are not known to be quick, by those of one client, and by all
+/// requests of one client.
+///
+/// Long requests never hold all connections, and one client never holds their whole share. Quick requests and other clients therefore
+/// always find connections that return soon. That a request is quick is known from others with the same statement, and with other values
+/// it may take far longer: so one client never holds all connections, whatever its requests are taken for.
+struct Holding {
+    most_long: usize,
+    most_long_of_client: usize,
+    most_of_client: usize,
+    long: Holds,
+    quick: Holds,
+}
+
+impl Holding {
+    fn of(size: usize) -> Self {
+        let long = if size < 3 { size } else { size - (size / 5).max(1) };
+        let long_of_client = if long < 3 { long } else { long - (long / 4).max(1) };
+        let (most_long, most_long_of_client, most_of_client) = (long, long_of_client, long);
+        Self { most_long, most_long_of_client, most_of_client, long: Holds::default(), quick: Holds::default() }
+    }
+
+    /// Whether another such request may hold a connection, where so many quick ones are served `at_once`.
+    fn may_begin(&self, holder: Holder, at_once: usize) -> bool {
+        let long_of_client = self.long.of(holder.client);
+        if holder.is_quick {
+            self.quick.all < at_once && self.quick.of(holder.client) + long_of_client < self.most_of_client
+        } else {
+            self.long.all < self.most_long && long_of_client < self.most_long_of_client
+        }
+    }
+
+    fn class(&mut self, holder: Holder) -> &mut Holds {
+        if holder.is_quick { &mut self.quick } else { &mut self.long }
+    }
+}
+
+/// Connections held by requests of one class.
+#[derive(Default)]
+struct Holds {
+    all: usize,
     by_client: HashMap<IpAddr, usize>,
 }
 
-impl LongHolds {
-    fn of(size: usize) -> Self {
-        let all = if size < 3 { size } else { size - (size / 5).max(1) };
-        let one = if all < 3 { all } else { all - (all / 4).max(1) };
-        Self { most: (all, one), held: 0, by_client: HashMap::new() }
+impl Holds {
+    fn of(&self, client: Option<IpAddr>) -> usize {
+        client.and_then(|client| self.by_client.get(&client)).copied().unwrap_or_default()
     }
 
-    fn may_begin(&self, client: Option<IpAddr>) -> bool {
-        let of_client = client.and_then(|client| self.by_client.get(&client)).copied().unwrap_or_default();
-        self.held < self.most.0 && of_client < self.most.1
-    }
-
-    fn begin(&mut self, holder: Holder) {
-        if !holder.is_quick {
-            self.held += 1;
-            if let Some(client) = holder.client {
-                *self.by_client.entry(client).or_default() += 1;
-            }
+    fn begin(&mut self, client: Option<IpAddr>) {
+        self.all += 1;
+        if let Some(client) = client {
+            *self.by_client.entry(client).or_default() += 1;
         }
     }
 
-    fn end(&mut self, holder: Holder) {
-        if holder.is_quick {
-            return;
-        }
-        self.held = self.held.saturating_sub(1);
-        let Some(client) = holder.client else { return };
+    fn end(&mut self, client: Option<IpAddr>) {
+        self.all = self.all.saturating_sub(1);
+        let Some(client) = client else { return };
         if let Some(count) = self.by_client.get_mut(&client) {
             *count -= 1;
             if *count == 0 {
@@ -130,8 +151,7 @@ impl<C> State<C> {
             size,
             lanes,
             waiting: 0,
-            long: LongHolds::of(size),
-            quick_held: 0,
+            holding: Holding::of(size),
             timeout,
             typical_hold: Typical::default(),
             class_holds: Default::default(),
@@ -172,8 +192,7 @@ impl<C> State<C> {
     /// Claims a connection for a request of `lane` that has already waited for `waited`. After the wait it may open more than its
     /// lane's share or take an idle connection of another lane. If nothing is free, it keeps its place in the queue.
     pub fn claim(&mut self, lane: usize, asker: &Asker<'_>, waited: Option<Duration>) -> Claim<C> {
-        if self.has_room(asker.is_quick)
-            && (asker.is_quick || self.long.may_begin(asker.client))
+        if self.may_begin(asker.holder())
             && let Some(connection) = self.grant(lane, waited)
         {
             self.begin(asker.holder());
@@ -241,7 +260,7 @@ impl<C> State<C> {
             return false;
         }
         self.forget_gone();
-        let is_free = self.has_room(asker.is_quick) && self.available() > 0;
+        let is_free = self.may_begin(asker.holder()) && self.available() > 0;
         !is_free && self.is_overloaded(asker)
     }
 
@@ -294,9 +313,8 @@ impl<C> State<C> {
         self.overload.as_ref().map_or(usize::MAX, |overload| overload[quick].at_once(self.class_holds[quick]))
     }
 
-    /// Whether another such request may hold a connection. Under overload only some quick ones may.
-    fn has_room(&self, is_quick: bool) -> bool {
-        !is_quick || self.quick_held < self.at_once()
+    fn may_begin(&self, holder: Holder) -> bool {
+        self.holding.may_begin(holder, self.at_once())
     }
 
     fn is_limited(&self) -> bool {
@@ -304,14 +322,12 @@ impl<C> State<C> {
     }
 
     fn begin(&mut self, holder: Holder) {
-        self.long.begin(holder);
-        self.quick_held += usize::from(holder.is_quick);
+        self.holding.class(holder).begin(holder.client);
     }
 
     /// Notes that `holder` has released its connection, or never used it.
     pub fn release(&mut self, holder: Holder) {
-        self.long.end(holder);
-        self.quick_held = self.quick_held.saturating_sub(usize::from(holder.is_quick));
+        self.holding.class(holder).end(holder.client);
     }
 
     pub fn note_hold(&mut self, holder: Holder, held_for: Duration) {
@@ -348,8 +364,7 @@ impl<C> State<C> {
         };
         // If every client that waits there already holds its limit, look at the other lanes.
         let others = (0..self.lanes.len()).filter(|n| *n != first);
-        let has_quick = self.has_room(true);
-        let long = &self.long;
+        let (holding, at_once) = (&self.holding, self.at_once());
         let (mut of, mut popped) = (first, None);
         for next in std::iter::once(first).chain(others) {
             let is_patient = next == first || next == lane || {
@@ -359,7 +374,7 @@ impl<C> State<C> {
             if !is_patient {
                 continue;
             }
-            popped = self.lanes[next].waiters.pop(has_quick, &|client| long.may_begin(client));
+            popped = self.lanes[next].waiters.pop(&|holder| holding.may_begin(holder, at_once));
             if popped.is_some() {
                 of = next;
                 self.lanes[next].served = Instant::now();
@@ -559,7 +574,7 @@ mod tests {
         }
         let mut flood: Vec<Claim<u32>> = (0..100).map(|_| state.claim(0, &quick(1), None)).collect();
         assert!(!flood.iter().any(refused) && !state.refuses(&quick(1)), "a burst waits");
-        let mut slow = state.claim(0, &long(1), None);
+        let mut slow = state.claim(0, &long(4), None);
         let mut other = state.claim(0, &quick(2), None);
         let serve = |state: &mut State<u32>| state.note_hold(quick(1).holder(), Duration::ZERO);
         std::thread::sleep(LONG_WAIT);
@@ -687,6 +702,26 @@ mod tests {
         state.release(long(2).holder());
         state.release(long(1).holder());
         assert_eq!(state.next_waiter(0).map(|(_, holder, _)| holder.client), Some(client(2)), "client 2 is next");
+    }
+
+    /// Ten calls of a function that is mostly quick, with values that keep it busy until the statement timeout, stopped everybody.
+    #[test]
+    fn one_client_never_holds_all_connections_however_quick_its_requests_are_taken_to_be() {
+        let mut state = state(10, 1);
+        let quick = |number: u8| Asker { role: "r", client: client(number), is_quick: true };
+        let mut of = |asker: Asker<'_>| {
+            let claims: Vec<_> = (0..10).map(|_| state.claim(0, &asker, None)).collect();
+            (claims.iter().filter(|claim| matches!(claim, Claim::Granted(_))).count(), claims)
+        };
+        let (held, _waiting) = of(quick(1));
+        assert_eq!(held, 8);
+        let (held, _others) = of(quick(2));
+        assert_eq!(held, 2);
+        state.release(quick(2).holder());
+        let next = state.next_waiter(0).map(|(_, holder, _)| holder.client);
+        assert_eq!(next, Some(client(2)), "client 1 has waited longer, and holds its share");
+        state.release(quick(1).holder());
+        assert_eq!(state.next_waiter(0).map(|(_, holder, _)| holder.client), Some(client(1)));
     }
 
     #[test]

@@ -184,13 +184,10 @@ impl Waiters {
         self.oldest.get_or_insert(since);
     }
 
-    /// Takes the next request: a quick one if such may be served, or one whose client `may` hold another connection for long.
-    pub fn pop(
-        &mut self,
-        has_quick: bool,
-        may: &dyn Fn(Option<IpAddr>) -> bool,
-    ) -> Option<(Holder, oneshot::Sender<Held>)> {
-        let (quick, slow) = (self.quick.next(&|_| has_quick), self.slow.next(may));
+    /// Takes the next request that `may` hold a connection.
+    pub fn pop(&mut self, may: &dyn Fn(Holder) -> bool) -> Option<(Holder, oneshot::Sender<Held>)> {
+        let of_class = |is_quick| move |client| may(Holder { client, is_quick });
+        let (quick, slow) = (self.quick.next(&of_class(true)), self.slow.next(&of_class(false)));
         let is_quick = match (quick, slow) {
             (Some((_, _, quick)), Some((_, _, slow))) => quick <= slow,
             (quick, _) => quick.is_some(),
