@@ -9,7 +9,7 @@ export const MOST_DOLLARS = 9_999_999.99;
 /**
  * Whole dollars and cents as English, French, Haitian and Spanish speakers type them. `\s` includes the spaces that do not
  * break. A point or comma before three digits groups thousands; before one or two digits it begins the cents. '1,200' is
- * 1200 in each language, as it always was. '1.200' alone is refused: in English it would be a typing error.
+ * 1200 in each language, as it always was. '1.200' alone is refused, because in English it is most likely a slip.
  */
 const WAYS = [
   /^(\d{1,12})(?:[.,](\d{1,2}))?$/,
