@@ -1,5 +1,6 @@
 import { act, render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import { useEffect } from "react";
 import { beforeEach, expect, it } from "vitest";
 import { useEditForm } from "./edit-form";
 
@@ -10,14 +11,19 @@ interface Row {
 }
 const row: Row = { name: "Harbor", town: "Portland", card: "A1" };
 const unkept = ["card"] as const;
-let edit: ReturnType<typeof useEditForm<Row>>;
+type Edit = ReturnType<typeof useEditForm<Row>>;
+let edit: Edit;
+const give = (latest: Edit) => {
+  edit = latest;
+};
 
 function Sample({ row }: { row: Row }) {
-  edit = useEditForm({ row, keptAs: "sample", unkept });
+  const latest = useEditForm({ row, keptAs: "sample", unkept });
+  useEffect(() => give(latest));
   return (
     <form>
       {(["name", "town", "card"] as const).map((name) => (
-        <input key={name} aria-label={name} {...edit.form.register(name)} />
+        <input key={name} aria-label={name} {...latest.form.register(name)} />
       ))}
     </form>
   );

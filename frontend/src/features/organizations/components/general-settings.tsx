@@ -9,7 +9,7 @@ import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { useEditForm } from "@/lib/edit-form";
 import { errorHint, errorMessage } from "@/lib/errors";
-import { formatList } from "@/lib/format";
+import { formatList, formatMoney } from "@/lib/format";
 import { helpKindsQuery } from "@/lib/help-kinds-query";
 import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
@@ -232,7 +232,9 @@ function TheirVersion({ name }: { name: keyof Values }) {
             .flatMap((id) => kinds.data?.find((kind) => kind.id === id)?.name ?? [])
             .map(localName),
         )
-      : version;
+      : name === "secondApprovalAbove" && version !== ""
+        ? formatMoney(Number(version))
+        : version;
   return (
     <Notice className="mt-2" title={t("organization.theirVersion")}>
       <p className="whitespace-pre-line wrap-anywhere">{words || t("organization.theirVersionEmpty")}</p>
