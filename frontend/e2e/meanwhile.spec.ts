@@ -1,8 +1,8 @@
 /** What changes elsewhere while a page is open: another tab, and an admin who removes a member. */
 import type { APIRequestContext } from "@playwright/test";
 import { apiKey, rpc } from "./fixtures/api";
-import { answersOf, opened } from "./fixtures/staff";
-import { answer } from "./fixtures/staff-pages";
+import { answersOf, found, opened } from "./fixtures/staff";
+import { answer, toast } from "./fixtures/staff-pages";
 import { expect, test, type Account } from "./fixtures/test";
 
 /** What an admin's 'Deactivate' or removal does, by the API. */
@@ -71,4 +71,34 @@ test("the same request sent from two tabs is one request", async ({ page, contex
     {},
   );
   expect(total_requests).toBe(1);
+});
+
+test("settings changed elsewhere meanwhile are shown before they are saved over, and others stay", async ({
+  page,
+  request,
+  people,
+  accessible,
+}) => {
+  const { organization, admin } = await found(request, people);
+  await people.signIn(page, admin);
+  await page.goto("/nonprofit-settings");
+  const mission = page.getByRole("textbox", { name: "Mission" });
+  await mission.fill("We keep people warm.");
+  // the server compares what was seen, so this is an admin with another page open
+  await rpc(request, admin.accessToken, "save_organization", {
+    nonprofit_id: organization.id,
+    changes: { mission: "We feed people.", location: "Bath, ME" },
+    seen: { mission: "We keep families fed and housed.", location: null },
+  });
+  const save = page.getByRole("button", { name: "Save changes" });
+  await save.click();
+  await expect(page.getByText("We feed people.")).toBeVisible();
+  await expect(mission).toBeFocused();
+  await expect(page.getByLabel("Location")).toHaveValue("Bath, ME");
+  await accessible(page, page.getByRole("main"));
+  await save.click();
+  await expect(toast(page, "Settings saved")).toBeVisible();
+  await page.reload();
+  await expect(mission).toHaveValue("We keep people warm.");
+  await expect(page.getByLabel("Location")).toHaveValue("Bath, ME");
 });

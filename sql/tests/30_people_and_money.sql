@@ -30,6 +30,9 @@ begin
   r := tests.act('alice', 'select public.save_profile(' || quote_literal(good) || ')');
   perform tests.same('age', (r ->> 'age')::int, extract(year from age(current_date, date '2000-02-29'))::int);
   perform tests.same('id number', r ->> 'id_number', 'P1');
+  r := tests.act('alice', 'select public.save_profile(''{"middle_name": "Augusta", "bio": "Hello"}'')');
+  r := tests.act('alice', 'select public.save_profile(''{"bio": "Good day"}'')');
+  perform tests.same('fields that are left out stay', jsonb_build_array(r -> 'first_name', r -> 'middle_name', r -> 'bio', r -> 'birthday', r -> 'id_number'), '["Ada", "Augusta", "Good day", "2000-02-29", "P1"]');
   for f in select * from (values ('first_name', 'A', 'First name is required'), ('last_name', '', 'Last name is required'), ('country', ' ', 'Country is required'),
     ('id_type', '', 'ID type is required'), ('id_number', '', 'ID number is required'), ('birthday', '', 'Birthday is required'), ('birthday', '2999-01-01', 'Please enter a valid birthday'), ('birthday', '31/31', 'Please enter a valid birthday')) t (k, v, m)
   loop

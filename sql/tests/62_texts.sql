@@ -98,6 +98,8 @@ begin
   perform tests.same('the request', (select r.sms_consent from public.requests r where r.id = mine), false);
   perform tests.same('the profile', tests.act('alice', 'select public.my_profile()') ->> 'sms_consent', 'false');
   perform tests.same('and when', tests.act('alice', 'select public.my_profile()') ->> 'sms_stopped_at' is not null, true);
+  perform tests.act('alice', 'select public.save_profile(''{"bio": "Typed before the STOP"}'')');
+  perform tests.same('a profile saved afterwards', tests.act('alice', 'select public.my_profile()') ->> 'sms_consent', 'false');
   perform ferrobase.stop_sms(n, false);
   perform tests.act('manager', format('select public.deny_request(%L, ''x'', ''No money'')', mine));
   perform tests.same('after START without consent', pg_temp.texts(n), '{}');

@@ -17,6 +17,9 @@ const longDate = once((l) => new Intl.DateTimeFormat(l, { weekday: "long", month
 const dateTime = once((l) => new Intl.DateTimeFormat(l, { dateStyle: "medium", timeStyle: "short" }));
 const timeOfDay = once((l) => new Intl.DateTimeFormat(l, { timeStyle: "short" }));
 const filterDate = once((l) => new Intl.DateTimeFormat(l, { year: "numeric", month: "short", day: "2-digit" }));
+const month = once((l) => new Intl.DateTimeFormat(l, { year: "numeric", month: "long" }));
+const weekday = once((l) => new Intl.DateTimeFormat(l, { weekday: "long" }));
+const wholeDate = once((l) => new Intl.DateTimeFormat(l, { dateStyle: "full" }));
 const wholeMoney = once(
   (l) => new Intl.NumberFormat(l, { style: "currency", currency: "USD", maximumFractionDigits: 0 }),
 );
@@ -46,6 +49,15 @@ export const formatTime = (value: string | number | Date): string => timeOfDay()
 
 /** The date filter's 'LLL dd, y': 'Nov 07, 2026'. */
 export const formatFilterDate = (value: string | number | Date): string => inDays(filterDate(), value);
+
+/** 'November 2026': above a month of the calendar. */
+export const formatMonth = (value: Date): string => inDays(month(), value);
+
+/** 'Friday'. */
+export const formatWeekday = (value: Date): string => inDays(weekday(), value);
+
+/** 'Friday, November 27, 2026': a day of the calendar, read aloud. */
+export const formatWholeDate = (value: Date): string => inDays(wholeDate(), value);
 
 /** '$250', '$1,250.50'. Amounts are dollars. */
 export const formatMoney = (amount: number): string =>

@@ -5,14 +5,15 @@ import { useCallback, useLayoutEffect } from "react";
 import type { FieldValues, UseFormReturn } from "react-hook-form";
 import { readStoredJson, removeStored, store } from "./stored";
 
-const nameOf = (key: string) => `kept-form:${key}`;
+/** Where the values of `key` are stored. */
+export const keptName = (key: string) => `kept-form:${key}`;
 
 /**
  * The values kept under `key`, or `fallback`. Pass them to `useForm` as `defaultValues`. An account's key contains the
  * user's id: another account in this tab never sees them, and 'Logout' deletes them (`forgetTypedBy`).
  */
 export function readKept<T extends object>(key: string, fallback: T): T {
-  const kept = readStoredJson("tab", nameOf(key));
+  const kept = readStoredJson("tab", keptName(key));
   return typeof kept === "object" && kept !== null ? { ...fallback, ...kept } : fallback;
 }
 
@@ -25,7 +26,7 @@ export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unk
     () =>
       form.subscribe({
         formState: { values: true },
-        callback: ({ values }) => void store("tab", nameOf(key), JSON.stringify(values)),
+        callback: ({ values }) => void store("tab", keptName(key), JSON.stringify(values)),
       }),
     [form, key],
   );
@@ -33,4 +34,4 @@ export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unk
 }
 
 /** Deletes the values kept under `key`, after sending or cancelling. */
-export const forgetKept = (key: string): void => removeStored("tab", nameOf(key));
+export const forgetKept = (key: string): void => removeStored("tab", keptName(key));

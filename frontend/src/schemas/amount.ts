@@ -6,10 +6,31 @@ import "@/messages/en/validation";
 /** The database's maximum. */
 export const MOST_DOLLARS = 9_999_999.99;
 
-/** '250', '250.5', '1,200', '$250', '0' → dollars; null for invalid amounts ('', 'Not specified', '1.234', '-5'). */
+/**
+ * Whole dollars and cents as English, French, Haitian and Spanish speakers type them. `\s` includes the spaces that do not
+ * break. A point or comma before three digits groups thousands; before one or two digits it begins the cents. '1,200' is
+ * 1200 in each language, as it always was. '1.200' alone is refused, because in English it is most likely a slip.
+ */
+const WAYS = [
+  /^(\d{1,12})(?:[.,](\d{1,2}))?$/,
+  /^(\d{1,3}(?:\s\d{3})+)(?:[.,](\d{1,2}))?$/,
+  /^(\d{1,3}(?:,\d{3})+)(?:\.(\d{1,2}))?$/,
+  /^(\d{1,3}(?:\.\d{3})+),(\d{1,2})$/,
+  /^(\d{1,3}(?:\.\d{3}){2,})$/,
+];
+
+/**
+ * '250', '250.5', '99,50', '1,200', '1 200,50', '1.200,50', '$250', '250 $', '0' → dollars; null for invalid amounts ('',
+ * 'Not specified', '1.234', '-5').
+ */
 export function parseDollars(text: string): number | null {
-  const plain = /^\$?\s*(\d{1,12}|\d{1,3}(?:,\d{3})+)(\.\d{1,2})?$/.exec(text.trim());
-  return plain ? Number(`${plain[1]?.replaceAll(",", "")}${plain[2] ?? ""}`) : null;
+  // the sign stands before the number in English and Spanish, behind it in French and Creole
+  const plain = text.trim().replace(/^\$\s*|\s*\$$/, "");
+  for (const way of WAYS) {
+    const found = way.exec(plain);
+    if (found) return Number(`${found[1]?.replace(/\D/g, "")}.${found[2] ?? "0"}`);
+  }
+  return null;
 }
 
 /** Dollars above 0 and below ten million, as the database checks it; null for anything else. */

@@ -42,7 +42,7 @@ language sql stable security definer set search_path = '' as $$
   where p.id = auth.uid()
 $$;
 
--- Profile Settings: the form as a whole, checked by the rules of section 5.
+-- Profile Settings. Fields that the input leaves out stay as they are; the whole is checked by the rules of section 5.
 create or replace function public.save_profile(input jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -50,6 +50,10 @@ declare
   errors jsonb := '{}';
   born date;
 begin
+  -- locked, so that a STOP or another page cannot come between reading and writing
+  select jsonb_build_object('first_name', p.first_name, 'middle_name', p.middle_name, 'last_name', p.last_name, 'phone', p.phone, 'bio', p.bio, 'birthday', p.birthday,
+    'country', p.country, 'sms_consent', p.sms_consent, 'photo_path', p.photo_path, 'id_type', i.id_type, 'id_number', i.id_number) || coalesce(save_profile.input, '{}')
+  into input from public.profiles p left join public.profile_identities i on i.user_id = p.id where p.id = uid for update of p;
   if length(coalesce(private.clean(input ->> 'first_name'), '')) < 2 then errors := errors || '{"first_name": "First name is required"}'; end if;
   if length(coalesce(private.clean(input ->> 'last_name'), '')) < 2 then errors := errors || '{"last_name": "Last name is required"}'; end if;
   if private.clean(input ->> 'birthday') is null then
@@ -71,8 +75,8 @@ begin
     first_name = private.clean(input ->> 'first_name'), middle_name = private.clean(input ->> 'middle_name'), last_name = private.clean(input ->> 'last_name'),
     full_name = private.clean(input ->> 'first_name') || ' ' || private.clean(input ->> 'last_name'),
     phone = private.clean(input ->> 'phone'), bio = private.clean(input ->> 'bio'), birthday = born,
-    country = private.clean(input ->> 'country'), sms_consent = coalesce(input -> 'sms_consent' = 'true', p.sms_consent and not input ? 'sms_consent'),
-    photo_path = case when input ? 'photo_path' then private.clean(input ->> 'photo_path') else p.photo_path end
+    country = private.clean(input ->> 'country'), sms_consent = coalesce(input -> 'sms_consent' = 'true', false),
+    photo_path = private.clean(input ->> 'photo_path')
   where p.id = uid;
   insert into public.profile_identities (user_id, id_type, id_number)
   values (uid, private.clean(input ->> 'id_type'), private.clean(input ->> 'id_number'))

@@ -60,17 +60,18 @@ export interface DialogAnswersProps extends Omit<ButtonProps, "children" | "type
   submit: ReactNode;
   /** The label for leaving without sending. */
   cancel?: string;
+  onCancel?: () => void;
 }
 
 /** The two buttons below a form in a dialog: send and leave. Other props go to the send button. */
-export function DialogAnswers({ submit, cancel, ...button }: DialogAnswersProps) {
+export function DialogAnswers({ submit, cancel, onCancel, ...button }: DialogAnswersProps) {
   return (
     <div className="actions mt-0!">
       <Button type="submit" variant="primary" {...button}>
         {submit}
       </Button>
       <DialogClose asChild>
-        <Button>{cancel ?? t("common.cancel")}</Button>
+        <Button onClick={onCancel}>{cancel ?? t("common.cancel")}</Button>
       </DialogClose>
     </div>
   );

@@ -48,10 +48,11 @@ function useProfileChanged(userId: string) {
   };
 }
 
+/** Saves fields of the profile. The others stay as they are: a STOP may have ended the consent to texts meanwhile. */
 export function useSaveProfile(userId: string) {
   const onSuccess = useProfileChanged(userId);
   return useMutation({
-    mutationFn: async ({ email: _email, ...input }: ProfileForm) => {
+    mutationFn: async (input: Partial<ProfileForm>) => {
       const supabase = await getSupabase();
       const { error } = await supabase.rpc("save_profile", { input });
       if (error) throw error;
@@ -64,8 +65,9 @@ export function useSaveProfile(userId: string) {
 export function useSaveMyProfile(userId: string) {
   const onSuccess = useProfileChanged(userId);
   return useMutation({
-    mutationFn: async ({ fullName, phoneNumber }: MyProfileForm) => {
+    mutationFn: async ({ fullName, phoneNumber }: Partial<MyProfileForm>) => {
       const supabase = await getSupabase();
+      // what is undefined is not sent, and stays as it is
       const { error } = await supabase.auth.updateUser({ data: { full_name: fullName, phone: phoneNumber } });
       if (error) throw error;
     },

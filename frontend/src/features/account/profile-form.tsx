@@ -1,12 +1,13 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import type { ReactNode } from "react";
-import { useForm, useFormContext, useWatch } from "react-hook-form";
+import { useMemo, type ReactNode } from "react";
+import { useFormContext, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { TextConsent } from "@/components/text-consent";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
 import { Select } from "@/components/ui/select";
 import { countryOptions } from "@/lib/countries";
+import { useEditForm } from "@/lib/edit-form";
 import { errorMessage, fieldErrors } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
@@ -48,32 +49,39 @@ function Texts({ stoppedAt }: { stoppedAt: string | null }) {
   return <TextConsent number={phone} checked={on} onChange={set} stoppedAt={stoppedAt} />;
 }
 
+const valuesOf = (profile: Profile): Values => ({
+  first_name: profile.first_name ?? "",
+  middle_name: profile.middle_name ?? "",
+  last_name: profile.last_name ?? "",
+  email: profile.email,
+  phone: profile.phone ?? "",
+  sms_consent: profile.sms_consent,
+  birthday: profile.birthday ?? "",
+  country: profile.country ?? "",
+  id_type: profile.id_type ?? "",
+  id_number: profile.id_number ?? "",
+  bio: profile.bio ?? "",
+});
+
+const unkept = ["id_number"] as const;
+
 export function ProfileForm({ profile }: { profile: Profile }) {
   const save = useSaveProfile(profile.id);
-  const form = useForm<Values>({
+  const row = useMemo(() => valuesOf(profile), [profile]);
+  const { form, attempt, discard } = useEditForm<Values>({
+    row,
+    keptAs: `profile-${profile.id}`,
+    unkept,
     resolver: zodResolver(profileSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: {
-      first_name: profile.first_name ?? "",
-      middle_name: profile.middle_name ?? "",
-      last_name: profile.last_name ?? "",
-      email: profile.email,
-      phone: profile.phone ?? "",
-      sms_consent: profile.sms_consent,
-      birthday: profile.birthday ?? "",
-      country: profile.country ?? "",
-      id_type: profile.id_type ?? "",
-      id_number: profile.id_number ?? "",
-      bio: profile.bio ?? "",
-    },
   });
 
-  const onSubmit = (values: Values) =>
-    save.mutate(values, {
+  const onSubmit = (values: Values) => {
+    const { changed, succeeded } = attempt(values);
+    save.mutate(changed, {
       onSuccess: () => {
-        // keeps what was typed while saving
-        form.reset(values, { keepValues: true });
+        succeeded();
         toast({ title: t("account.updated"), description: t("account.updatedBody") });
       },
       onError: (error) => {
@@ -86,6 +94,7 @@ export function ProfileForm({ profile }: { profile: Profile }) {
         });
       },
     });
+  };
 
   return (
     <Form
@@ -146,7 +155,7 @@ export function ProfileForm({ profile }: { profile: Profile }) {
         <Button type="submit" variant="primary" busy={save.isPending} busyLabel={t("common.saving")}>
           {t("account.saveChanges")}
         </Button>
-        <Button onClick={() => form.reset()}>{t("common.cancel")}</Button>
+        <Button onClick={discard}>{t("common.cancel")}</Button>
       </div>
     </Form>
   );

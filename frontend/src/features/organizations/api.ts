@@ -5,6 +5,7 @@ import { replacePicture } from "@/lib/pictures";
 import { z } from "zod";
 import { nothing, rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
+import { parseDollars } from "@/schemas/amount";
 import { completeCategories, linesOf, type OnboardingForm, type SettingsForm } from "./schema";
 
 const organizationRowSchema = z.object({
@@ -122,7 +123,7 @@ const columns: {
   helpsWith: (text) => ["helps_with", text === "" ? [] : text.split(",")],
   serviceArea: (text) => ["service_area", linesOf(text)],
   responseDays: (text) => ["average_response_time_days", orNumber(text)],
-  secondApprovalAbove: (text) => ["second_approval_above", orNumber(text)],
+  secondApprovalAbove: (text) => ["second_approval_above", parseDollars(text)],
 };
 
 const columnsOf = (form: Partial<SettingsForm>, keys: readonly (keyof SettingsForm)[]) =>

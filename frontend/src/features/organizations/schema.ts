@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { t } from "@/messages";
 import "@/messages/en/organization";
+import { MOST_DOLLARS, parseDollars } from "@/schemas/amount";
 
 const required = (message: string, max: number) =>
   z.string().trim().min(1, message).max(max, t("organization.tooLong", { max }));
@@ -91,7 +92,7 @@ export const settingsSchema = z.object({
   secondApprovalAbove: z
     .string()
     .trim()
-    .regex(/^(\d{1,7}(\.\d{1,2})?)?$/, t("organization.amountInvalid")),
+    .refine((text) => text === "" || (parseDollars(text) ?? Infinity) <= MOST_DOLLARS, t("organization.amountInvalid")),
 });
 export type SettingsForm = z.infer<typeof settingsSchema>;
 

@@ -40,7 +40,10 @@ const open = () =>
     </Dialog>,
   );
 
-beforeEach(() => vi.mocked(getSupabase).mockReset());
+beforeEach(() => {
+  sessionStorage.clear();
+  vi.mocked(getSupabase).mockReset();
+});
 
 it("shows a short directory as a list", async () => {
   directory(3);
@@ -63,4 +66,48 @@ it("searches a long directory without loading it all and keeps the selection", a
   await user.type(screen.getByRole("searchbox"), "nobody");
   expect(await screen.findByText("No nonprofit has this name.")).toBeVisible();
   expect(new Set(asked.map(({ limit }) => limit))).toEqual(new Set([MOST_NAMES + 1]));
+});
+
+it("keeps what was typed, with the name of a nonprofit that is not in the first list, until it is cancelled", async () => {
+  directory(5_000);
+  const first = open();
+  await first.user.type(await screen.findByRole("searchbox", { name: "Search by name" }), "4321");
+  await first.user.selectOptions(
+    screen.getByRole("combobox", { name: "Nonprofit" }),
+    await screen.findByRole("option", { name: "Nonprofit 4321" }),
+  );
+  await first.user.type(screen.getByRole("textbox", { name: /^Amount/ }), "25");
+  first.unmount();
+
+  const { user, unmount } = open();
+  expect(await screen.findByRole("combobox", { name: "Nonprofit" })).toHaveDisplayValue("Nonprofit 4321");
+  expect(screen.getByRole("textbox", { name: /^Amount/ })).toHaveValue("25");
+  await user.click(screen.getByRole("button", { name: "Cancel" }));
+  unmount();
+  open();
+  expect(await screen.findByRole("textbox", { name: /^Amount/ })).toHaveValue("");
+});
+
+it("pledges as the donor, whatever address they typed on the public page", async () => {
+  directory(3);
+  const page = renderScreen(
+    <Dialog open>
+      <PledgeContent />
+    </Dialog>,
+  );
+  await page.user.type(await screen.findByRole("textbox", { name: /^Email/ }), "other@mail.example");
+  page.unmount();
+  const rpc = vi.fn<(name: string, args: { input: object }) => unknown>(() =>
+    Promise.resolve({ data: { nonprofit: "Nonprofit 0001", amount: 99.5 }, error: null }),
+  );
+  Object.assign(await getSupabase(), { rpc });
+  const { user } = open();
+  await user.selectOptions(await screen.findByRole("combobox", { name: "Nonprofit" }), "Nonprofit 0001");
+  await user.type(screen.getByRole("textbox", { name: /^Amount/ }), "99,50");
+  await user.click(screen.getByRole("button", { name: "Promise this donation" }));
+  expect(await screen.findByText(/d@mail\.example/)).toBeVisible();
+  expect(rpc.mock.calls.map(([, { input }]) => input)).toEqual([
+    { nonprofit_id: "np-1", amount: 99.5, email: "d@mail.example", name: "Daniel", key: expect.any(String) as string },
+  ]);
+  expect(sessionStorage).toHaveLength(0);
 });

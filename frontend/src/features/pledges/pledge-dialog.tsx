@@ -1,7 +1,7 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useForm, useWatch } from "react-hook-form";
+import { useForm, useFormContext, useWatch } from "react-hook-form";
 import { z } from "zod";
 import { Field, Form } from "@/components/form";
 import { QueryView } from "@/components/query-view";
@@ -13,6 +13,8 @@ import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { fieldErrors } from "@/lib/errors";
 import { formatMoney } from "@/lib/format";
+import { readKept, useKeptForm } from "@/lib/kept-form";
+import { useSession } from "@/lib/session";
 import { useSendKey } from "@/lib/use-send-key";
 import { t } from "@/messages";
 import "@/messages/en/marketing";
@@ -22,6 +24,8 @@ import { MOST_NAMES, nonprofitNamesQuery, usePledge, type NonprofitName, type No
 
 const schema = z.object({
   nonprofit_id: text(1, t("marketing.pledgeNonprofitRequired")),
+  /** Its name, for the list that does not have it (any more). */
+  nonprofit: z.string(),
   amount: optionalAmount().refine((value) => (parseDollars(value) ?? 0) > 0, t("marketing.pledgeAmountRequired")),
   email: email(),
   name: upTo(200),
@@ -42,9 +46,9 @@ interface Found extends NonprofitNames {
 
 /** Whom to give to: a list, and where that would be too long, a search above it. What was chosen stays in it. */
 function NonprofitField({ names, more, search, onSearch }: Found) {
-  const [known, setKnown] = useState<readonly NonprofitName[]>([]);
-  const chosen = useWatch<Values, "nonprofit_id">({ name: "nonprofit_id" });
-  const kept = known.filter(({ id }) => id === chosen && !names.some((one) => one.id === id));
+  const { setValue } = useFormContext<Values>();
+  const [id, name] = useWatch<Values, ["nonprofit_id", "nonprofit"]>({ name: ["nonprofit_id", "nonprofit"] });
+  const kept: NonprofitName[] = id === "" || names.some((one) => one.id === id) ? [] : [{ id, name }];
   const note = more
     ? t("marketing.pledgeFirst", { count: MOST_NAMES })
     : names.length === 0
@@ -72,7 +76,7 @@ function NonprofitField({ names, more, search, onSearch }: Found) {
             options={[...kept, ...names].map(({ id, name }) => ({ value: id, label: name }))}
             {...control}
             onChange={(id) => {
-              setKnown(names);
+              setValue("nonprofit", names.find((one) => one.id === id)?.name ?? name);
               control.onChange(id);
             }}
           />
@@ -92,13 +96,20 @@ function PledgeForm({
   onDirty: (dirty: boolean) => void;
 }) {
   const pledge = usePledge();
+  const { user } = useSession();
+  const keptAs = `pledge-${user?.id ?? "guest"}`;
   const { key, refused } = useSendKey();
   const form = useForm<Values>({
     resolver: zodResolver(schema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { nonprofit_id: "", amount: "", email: donor?.email ?? "", name: donor?.fullName ?? "" },
+    defaultValues: {
+      ...readKept<Values>(keptAs, { nonprofit_id: "", nonprofit: "", amount: "", email: "", name: "" }),
+      // not asked, so never what was typed elsewhere
+      ...(donor ? { email: donor.email, name: donor.fullName } : {}),
+    },
   });
+  const forget = useKeptForm(form, keptAs);
   if (pledge.isSuccess) {
     return (
       <Notice tone="good" role="status" title={t("marketing.pledgeDone")}>
@@ -122,11 +133,14 @@ function PledgeForm({
       error={pledge.error && Object.keys(asked).length === 0 ? pledge.error : null}
       errorTitle={t("marketing.pledgeFailed")}
       onChange={() => onDirty(true)}
-      onSubmit={(values) =>
+      onSubmit={({ nonprofit: _name, ...values }) =>
         pledge.mutate(
           { ...values, amount: parseDollars(values.amount) ?? 0, key },
           {
-            onSuccess: () => onDirty(false),
+            onSuccess: () => {
+              forget();
+              onDirty(false);
+            },
             onError: (error) => {
               refused(error);
               for (const [name, message] of Object.entries(fieldErrors(error))) {
@@ -160,6 +174,7 @@ function PledgeForm({
         submit={t("marketing.pledgeSubmit")}
         busy={pledge.isPending}
         busyLabel={t("marketing.pledgeSending")}
+        onCancel={forget}
       />
     </Form>
   );

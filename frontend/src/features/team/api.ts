@@ -37,7 +37,7 @@ export const teamQuery = (nonprofitId: string) =>
     },
   });
 
-function useTeamWrite<Input>(nonprofitId: string, write: (input: Input) => Promise<void>) {
+function useTeamWrite<Input, Output>(nonprofitId: string, write: (input: Input) => Promise<Output>) {
   const cache = useQueryClient();
   return useMutation({
     mutationFn: write,
@@ -60,13 +60,19 @@ export const useAddMember = (nonprofitId: string) =>
 export interface MemberChange extends Partial<EditMemberForm> {
   id: string;
   is_active?: boolean;
+  /** The role that the admin saw. A new role is saved only if it is still this one. */
+  seenRole?: NonprofitRole;
 }
 
+/** Returns the member as saved. Fails as 'not found' if the role is another one meanwhile. */
 export const useChangeMember = (nonprofitId: string) =>
-  useTeamWrite(nonprofitId, async ({ id, ...change }: MemberChange) => {
+  useTeamWrite(nonprofitId, async ({ id, seenRole, ...change }: MemberChange) => {
     const supabase = await getSupabase();
-    const { error } = await supabase.from("nonprofit_team_members").update(change).eq("id", id).select("id").single();
+    let write = supabase.from("nonprofit_team_members").update(change).eq("id", id);
+    if (change.role && seenRole) write = write.eq("role", seenRole);
+    const { data, error } = await write.select("full_name, role").single();
     if (error) throw error;
+    return data as Pick<Member, "full_name" | "role">;
   });
 
 export const useResendInvitation = (nonprofitId: string) =>

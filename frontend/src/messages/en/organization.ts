@@ -98,6 +98,11 @@ export const organization = define("organization", {
   savedBody: "People see the new details now.",
   saveErrorTitle: "Update failed",
   saveError: "Could not save the settings. Please try again.",
+  changedMeanwhile: "{field}: a colleague changed this too. If you save again, your version stays.",
+  theirVersion: "Your colleague's version",
+  theirVersionEmpty: "They left it empty.",
+  takeTheirs: "Use this version",
+  takeTheirsNamed: "{field}: use this version",
   publicPage: "See your public page",
 
   logo: "Logo",

@@ -68,6 +68,7 @@ export const team = define("team", {
   save: "Save changes",
   updatedTitle: "Team member updated",
   updatedBody: "{name} is {role} now.",
+  roleChanged: "A colleague gave this person the role {role} meanwhile. If you save again, your choice counts.",
   updateErrorTitle: "Update failed",
   updateError: "Could not save the change. Please try again.",
   activatedTitle: "Member Activated",

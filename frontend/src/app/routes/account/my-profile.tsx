@@ -1,5 +1,5 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useForm } from "react-hook-form";
+import { useMemo } from "react";
 import { Link, useNavigate } from "react-router-dom";
 import { Field, Form } from "@/components/form";
 import { DashboardPage, SectionHead } from "@/components/pages";
@@ -7,7 +7,8 @@ import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { useSaveMyProfile } from "@/features/account/api";
 import { PrivacyPanel } from "@/features/account/privacy-panel";
-import { myProfileSchema } from "@/features/account/schema";
+import { myProfileSchema, type MyProfileForm } from "@/features/account/schema";
+import { useEditForm } from "@/lib/edit-form";
 import { errorMessage } from "@/lib/errors";
 import { useSession, useUser, type NonprofitRole } from "@/lib/session";
 import { toast } from "@/lib/toast";
@@ -81,11 +82,14 @@ function YourData() {
 export function Component() {
   const user = useUser();
   const save = useSaveMyProfile(user.id);
-  const form = useForm({
+  const { fullName, email, phoneNumber } = user;
+  const row = useMemo(() => ({ fullName, email, phoneNumber }), [fullName, email, phoneNumber]);
+  const { form, attempt } = useEditForm<MyProfileForm>({
+    row,
+    keptAs: `my-profile-${user.id}`,
     resolver: zodResolver(myProfileSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { fullName: user.fullName, email: user.email, phoneNumber: user.phoneNumber },
   });
   return (
     <DashboardPage title={t("account.profileTitle")} lead={t("account.profileLead")}>
@@ -94,17 +98,21 @@ export function Component() {
           form={form}
           error={save.error}
           errorTitle={t("account.updateFailed")}
-          onSubmit={(values) =>
-            save.mutate(values, {
-              onSuccess: () => toast({ title: t("account.updated"), description: t("account.updatedBody") }),
+          onSubmit={(values) => {
+            const { changed, succeeded } = attempt(values);
+            save.mutate(changed, {
+              onSuccess: () => {
+                succeeded();
+                toast({ title: t("account.updated"), description: t("account.updatedBody") });
+              },
               onError: (error) =>
                 toast({
                   variant: "destructive",
                   title: t("account.updateFailed"),
                   description: errorMessage(error, "account.updateFailedBody"),
                 }),
-            })
-          }
+            });
+          }}
         >
           <Field name="fullName" label={t("account.fullName")}>
             {(control) => <Input autoComplete="name" {...control} />}

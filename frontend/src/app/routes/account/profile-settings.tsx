@@ -25,7 +25,8 @@ export function Component() {
           <Tab value="information">{t("account.tabInformation")}</Tab>
           <Tab value="password">{t("account.tabPassword")}</Tab>
         </TabsList>
-        <TabPanel value="information" className="max-w-(--width-form)">
+        {/* stays while the other tab is shown, for the ID number, which is kept nowhere else */}
+        <TabPanel value="information" forceMount className="max-w-(--width-form) data-[state=inactive]:hidden">
           <QueryView
             query={profile}
             failedTitle={t("account.profileNotLoaded")}

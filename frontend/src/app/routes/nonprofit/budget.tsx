@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Link } from "react-router-dom";
 import { DashboardPage, SectionHead } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
-import { FiguresSkeleton, ListSkeleton } from "@/components/states";
+import { FiguresSkeleton, FormSkeleton, ListSkeleton } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
@@ -19,6 +19,7 @@ import { useOrganization, useUser } from "@/lib/session";
 import { parseAsMark, replacing, useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/budget";
+import "@/messages/en/helpCategories";
 import { paths } from "../../paths";
 
 const tabs = ["transactions", "donations", "payouts"] as const;
@@ -41,6 +42,7 @@ export function Component() {
   const [changing, setChanging] = useQueryState("allocations", parseAsMark.withOptions(replacing));
   const [entry, setEntry] = useState<Entry | null>(null);
   const close = () => setEntry(null);
+  const endChanging = () => void setChanging(null);
   const lists = { nonprofitId: organization.id, organizationName: organization.name };
   return (
     <DashboardPage
@@ -66,14 +68,30 @@ export function Component() {
         {(budget) => (
           <>
             <BudgetFigures budget={budget} />
-            {changing && categories.data ? (
-              <AllocationsForm
-                nonprofitId={organization.id}
-                userId={user.id}
-                spending={budget.spendingByCategory}
-                categories={categories.data.map((category) => category.name)}
-                onClose={() => void setChanging(null)}
-              />
+            {changing ? (
+              <>
+                <QueryView
+                  query={categories}
+                  failedTitle={t("helpCategories.loadError")}
+                  loading={<FormSkeleton fields={3} />}
+                >
+                  {(kinds) => (
+                    <AllocationsForm
+                      nonprofitId={organization.id}
+                      userId={user.id}
+                      spending={budget.spendingByCategory}
+                      categories={kinds.map((kind) => kind.name)}
+                      onClose={endChanging}
+                    />
+                  )}
+                </QueryView>
+                {/* the form has its own */}
+                {categories.data ? null : (
+                  <Button className="justify-self-start" onClick={endChanging}>
+                    {t("common.cancel")}
+                  </Button>
+                )}
+              </>
             ) : (
               <SpendingByCategory budget={budget} onChange={() => void setChanging(true)} />
             )}

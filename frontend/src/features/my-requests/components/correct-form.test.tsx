@@ -1,8 +1,7 @@
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { render, screen, waitFor } from "@testing-library/react";
-import userEvent from "@testing-library/user-event";
-import { expect, it, vi } from "vitest";
+import { screen, waitFor } from "@testing-library/react";
+import { beforeEach, expect, it, vi } from "vitest";
 import { rpc } from "@/lib/rpc";
+import { renderScreen } from "@/testing/render";
 import type { RequestRow } from "../api";
 import { CorrectForm } from "./correct-form";
 
@@ -20,20 +19,49 @@ const request = {
   postal_code: "04101",
 } as RequestRow;
 
+const open = async (row = request) => {
+  const view = renderScreen(<CorrectForm request={row} />);
+  await view.user.click(screen.getByRole("button", { name: "Correct my contact data" }));
+  return view;
+};
+const save = () => screen.getByRole("button", { name: "Save" });
+const sent = () => vi.mocked(rpc).mock.calls.map(([, args]) => (args as { input: object }).input);
+
+beforeEach(() => {
+  sessionStorage.clear();
+  vi.mocked(rpc).mockClear();
+});
+
 it("accepts only a town from a requester who has lost their address", async () => {
-  const user = userEvent.setup();
-  render(
-    <QueryClientProvider client={new QueryClient()}>
-      <CorrectForm request={request} />
-    </QueryClientProvider>,
-  );
-  await user.click(screen.getByRole("button", { name: "Correct my contact data" }));
+  const { user } = await open();
   expect(screen.getByLabelText("Street address")).toHaveValue("1 High Street");
   await user.click(screen.getByRole("checkbox", { name: "I have no fixed address" }));
   expect(screen.queryByLabelText("Street address")).toBeNull();
-  await user.click(screen.getByRole("button", { name: "Save" }));
+  await user.click(save());
   await waitFor(() => expect(rpc).toHaveBeenCalled());
-  expect(vi.mocked(rpc).mock.lastCall?.[1]).toMatchObject({
-    input: { address: "No fixed address", postal_code: "none", city: "Portland", first_name: "Ann" },
-  });
+  expect(sent()).toEqual([{ address: "No fixed address", postal_code: "none" }]);
+});
+
+it("sends no consent to texts that a STOP may have ended meanwhile, except beside another number", async () => {
+  const { user } = await open({ ...request, sms_consent: true });
+  await user.type(screen.getByLabelText("City"), " East");
+  await user.click(save());
+  await waitFor(() => expect(rpc).toHaveBeenCalledTimes(1));
+  await user.click(await screen.findByRole("button", { name: "Correct my contact data" }));
+  await user.type(screen.getByLabelText("Phone"), "1");
+  await user.click(save());
+  await waitFor(() => expect(rpc).toHaveBeenCalledTimes(2));
+  expect(sent()).toEqual([{ city: "Portland East" }, { phone: "20755501001", sms_consent: true }]);
+});
+
+it("shows what was typed after the page was loaded again, until it is cancelled", async () => {
+  const first = await open();
+  await first.user.type(screen.getByLabelText("City"), " East");
+  first.unmount();
+  const { user } = renderScreen(<CorrectForm request={{ ...request, phone: "2075550111" }} />);
+  expect(screen.getByLabelText("City")).toHaveValue("Portland East");
+  expect(screen.getByLabelText("Phone")).toHaveValue("2075550111");
+  await user.click(screen.getByRole("button", { name: "Cancel" }));
+  await user.click(screen.getByRole("button", { name: "Correct my contact data" }));
+  expect(screen.getByLabelText("City")).toHaveValue("Portland");
 });

@@ -1,13 +1,15 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { Fragment, useState } from "react";
-import { useForm, useFormContext, useWatch } from "react-hook-form";
+import { Fragment, useMemo, useState } from "react";
+import { useFormContext, useWatch } from "react-hook-form";
 import { z } from "zod";
 import { Field, Form } from "@/components/form";
 import { NoAddress, useWithoutAddress } from "@/components/no-address";
 import { TextConsent } from "@/components/text-consent";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
+import { hasKeptEdit, useEditForm } from "@/lib/edit-form";
 import { fieldErrors } from "@/lib/errors";
+import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
@@ -39,9 +41,11 @@ const autocomplete: Record<TextField, string> = {
 
 /** Corrects phone number and address while the request is open, so that staff can reach the person. */
 export function CorrectForm({ request, access }: { request: RequestRow; access?: string }) {
-  const [open, setOpen] = useState(false);
+  const { user } = useSession();
+  const keptAs = `correct-${request.id}-${user?.id ?? "guest"}`;
+  const [open, setOpen] = useState(() => hasKeptEdit(keptAs));
   return open ? (
-    <Fields request={request} access={access} onDone={() => setOpen(false)} />
+    <Fields request={request} access={access} keptAs={keptAs} onDone={() => setOpen(false)} />
   ) : (
     <Button className="no-print mt-4" onClick={() => setOpen(true)}>
       {t("myRequests.correct")}
@@ -49,34 +53,53 @@ export function CorrectForm({ request, access }: { request: RequestRow; access?:
   );
 }
 
-function Fields({ request, access, onDone }: { request: RequestRow; access?: string; onDone: () => void }) {
+interface FieldsProps {
+  request: RequestRow;
+  access?: string;
+  keptAs: string;
+  onDone: () => void;
+}
+
+function Fields({ request, access, keptAs, onDone }: FieldsProps) {
   const correct = useCorrect(request.id, access);
-  const form = useForm<Correction>({
+  const row = useMemo(
+    () => Object.fromEntries([...fields, "sms_consent" as const].map((field) => [field, request[field]])) as Correction,
+    [request],
+  );
+  const { form, attempt, discard } = useEditForm<Correction>({
+    row,
+    keptAs,
     resolver: zodResolver(schema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: Object.fromEntries(
-      [...fields, "sms_consent"].map((field) => [field, request[field as TextField]]),
-    ) as unknown as Correction,
   });
+  const submit = (values: Correction) => {
+    const { changed, succeeded } = attempt(values);
+    // Another number needs the consent anew, as it stands beside it. Otherwise a STOP may have ended it meanwhile.
+    const consent = changed.phone === undefined ? {} : { sms_consent: values.sms_consent };
+    correct.mutate(
+      // correct_request leaves alone what it is not given
+      { ...changed, ...consent } as Correction,
+      {
+        onSuccess: () => {
+          succeeded();
+          toast({ title: t("myRequests.corrected"), description: t("myRequests.correctedBody") });
+          onDone();
+        },
+        onError: (error) => {
+          for (const [name, message] of Object.entries(fieldErrors(error)))
+            if (fields.includes(name as TextField)) form.setError(name as TextField, { message });
+        },
+      },
+    );
+  };
   return (
     <Form
       form={form}
       className="no-print mt-6"
       error={correct.error && Object.keys(fieldErrors(correct.error)).length === 0 ? correct.error : null}
       errorTitle={t("myRequests.correctFailed")}
-      onSubmit={(values) =>
-        correct.mutate(values, {
-          onSuccess: () => {
-            toast({ title: t("myRequests.corrected"), description: t("myRequests.correctedBody") });
-            onDone();
-          },
-          onError: (error) => {
-            for (const [name, message] of Object.entries(fieldErrors(error)))
-              if (fields.includes(name as TextField)) form.setError(name as TextField, { message });
-          },
-        })
-      }
+      onSubmit={submit}
     >
       <div className="pair">
         <CorrectFields />
@@ -85,7 +108,14 @@ function Fields({ request, access, onDone }: { request: RequestRow; access?: str
         <Button type="submit" variant="primary" busy={correct.isPending} busyLabel={t("common.saving")}>
           {t("myRequests.correctSave")}
         </Button>
-        <Button onClick={onDone}>{t("common.cancel")}</Button>
+        <Button
+          onClick={() => {
+            discard();
+            onDone();
+          }}
+        >
+          {t("common.cancel")}
+        </Button>
       </div>
     </Form>
   );

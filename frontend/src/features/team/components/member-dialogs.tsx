@@ -1,16 +1,19 @@
 /** Adding and editing a member. */
 import { zodResolver } from "@hookform/resolvers/zod";
+import { useQueryClient } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
 import { Select } from "@/components/ui/select";
-import { errorHint } from "@/lib/errors";
+import { useEditForm } from "@/lib/edit-form";
+import { errorHint, isNotFound } from "@/lib/errors";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/team";
-import { useAddMember, useChangeMember, type Member } from "../api";
+import { teamQuery, useAddMember, useChangeMember, type Member } from "../api";
 import {
   addMemberSchema,
   allRoles,
@@ -82,6 +85,8 @@ export function AddMember({ nonprofitId, userId, proved, onClose }: AddMemberPro
   );
 }
 
+const editable = ({ full_name, role }: Member): EditMemberForm => ({ full_name, role });
+
 export function EditMember({
   nonprofitId,
   member,
@@ -91,24 +96,36 @@ export function EditMember({
   member: Member;
   onClose: () => void;
 }) {
-  const form = useForm<EditMemberForm>({
+  const row = useMemo(() => editable(member), [member]);
+  const { form, attempt, meet } = useEditForm<EditMemberForm>({
+    row,
+    keptAs: null,
     resolver: zodResolver(editMemberSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { full_name: member.full_name, role: member.role },
   });
   const change = useChangeMember(nonprofitId);
+  const cache = useQueryClient();
   const role = useWatch({ control: form.control, name: "role" });
   const submit = async (values: EditMemberForm) => {
+    const { changed, seen } = attempt(values);
     try {
-      await change.mutateAsync({ id: member.id, ...values });
+      const saved =
+        Object.keys(changed).length === 0
+          ? member
+          : await change.mutateAsync({ id: member.id, seenRole: seen.role, ...changed });
       toast({
         title: t("team.updatedTitle"),
-        description: t("team.updatedBody", { name: values.full_name, role: t(`team.role.${values.role}`) }),
+        description: t("team.updatedBody", { name: saved.full_name, role: t(`team.role.${saved.role}`) }),
       });
       onClose();
     } catch (error) {
-      if (errorHint(error) !== "last_admin") {
+      // the team has been read again by now
+      const now = cache.getQueryData(teamQuery(nonprofitId).queryKey)?.find(({ id }) => id === member.id);
+      const theirs = isNotFound(error) && now ? meet(editable(now)).role : undefined;
+      if (theirs) {
+        form.setError("role", { message: t("team.roleChanged", { role: t(`team.role.${theirs}`) }) });
+      } else if (errorHint(error) !== "last_admin") {
         toast({ variant: "destructive", title: t("team.updateErrorTitle"), description: t("team.updateError") });
       }
     }
@@ -123,7 +140,7 @@ export function EditMember({
         form={form}
         onSubmit={submit}
         onInvalid={missing}
-        error={change.error}
+        error={form.formState.errors.role ? null : change.error}
         errorTitle={t("team.updateErrorTitle")}
       >
         <Field<EditMemberForm> name="full_name" label={t("team.fullName")}>
