@@ -356,6 +356,7 @@ pub fn serve_rest(rest: Rest, listeners: Vec<Listener>, shutdown_seconds: u64) -
             .wrap(from_fn(share_writes))
             .wrap(from_fn(span::in_span))
             .app_data(web::Data::new(rest.bodies.clone()))
+            .app_data(web::Data::new(rest.live.settings().config.trusted_proxies.clone()))
             .app_data(web::Data::new(rest.clone()))
             .wrap_fn(body_limits::bound)
             .wrap_fn(move |request, next| door.pass(request, next))
@@ -380,6 +381,7 @@ pub fn serve_auth(
             .wrap_fn(body_limits::bound)
             .wrap_fn(move |request, next| door.pass(request, next))
             .app_data(web::Data::new(bodies.clone()))
+            .app_data(web::Data::new(auth.trusted_proxies().clone()))
             .configure(|service| auth::configure(Arc::clone(&auth), service))
     })
 }
@@ -402,6 +404,7 @@ pub fn serve_storage(
             .wrap_fn(body_limits::bound)
             .wrap_fn(move |request, next| door.pass(request, next))
             .app_data(web::Data::new(bodies.clone()))
+            .app_data(web::Data::new(storage.trusted_proxies().clone()))
             .app_data(web::Data::new(storage.clone()))
             .configure(storage::configure)
     })
@@ -504,11 +507,10 @@ impl Write {
             rest: rest.clone(),
             is_rest: path.starts_with("/rest/v1/"),
             authorization: request.headers().get(AUTHORIZATION).cloned(),
-            address: match request.app_data::<web::Data<TrustedProxies>>() {
-                Some(proxies) => client_address(request.request(), proxies),
-                None => client_address(request.request(), &rest.live.settings().config.trusted_proxies),
-            }
-            .map(network),
+            address: request
+                .app_data::<web::Data<TrustedProxies>>()
+                .and_then(|proxies| client_address(request.request(), proxies))
+                .map(network),
         })
     }
 

@@ -144,6 +144,10 @@ impl Auth {
         &self.pool
     }
 
+    pub fn trusted_proxies(&self) -> &TrustedProxies {
+        &self.trusted_proxies
+    }
+
     /// The number of password comparisons since the start, for tests of enumeration.
     pub fn password_verifications(&self) -> u64 {
         self.hasher.verifications()

@@ -67,7 +67,6 @@ fn bound_body(request: &mut ServiceRequest) -> Option<Rc<Lease>> {
     if matches!(body, Payload::None) || left == Some(0) {
         return None;
     }
-    // Where nobody tells whose forwarded headers count, a proxy would have the share of one client.
     let proxies = request.app_data::<Data<TrustedProxies>>();
     let client = proxies.and_then(|proxies| client_address(request.request(), proxies));
     let lease = request.app_data::<Data<Bodies>>().map(|bodies| bodies.lease(client));

@@ -37,7 +37,7 @@ mod upload;
 use actix_web::HttpRequest;
 use actix_web::http::header::AUTHORIZATION;
 
-use crate::config::Secret;
+use crate::config::{Secret, TrustedProxies};
 use crate::db::{Client, DbError, Pool, Statement, Transaction};
 use crate::http::span;
 use crate::jwt::AcceptedKeys;
@@ -104,6 +104,10 @@ impl Storage {
             anon_key: None,
             config: std::sync::Arc::new(config.clone()),
         })
+    }
+
+    pub fn trusted_proxies(&self) -> &TrustedProxies {
+        &self.config.trusted_proxies
     }
 
     /// Sets the project's anon key, which S3 clients sign with when they send a user's token.
