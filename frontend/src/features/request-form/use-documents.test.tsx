@@ -6,6 +6,7 @@ import { useDocuments } from "./use-documents";
 
 vi.mock("@/lib/request-documents", () => ({
   removeDocument: vi.fn(() => Promise.resolve()),
+  withdrawUpload: vi.fn(() => Promise.resolve()),
   uploadToRequest: vi.fn(),
   uploadToSlot: vi.fn(),
 }));
