@@ -53,7 +53,21 @@ const fieldOf: Record<string, Parameters<ReturnType<typeof useForm<SinglePage>>[
 };
 
 /** Everything on one page. The answers are shared with the wizard, so people can switch at any time. */
-export function SinglePageForm({ state, user, expired }: FormProps) {
+export function SinglePageForm(props: FormProps) {
+  const { key } = props.state.answers;
+  const before = useRef(key);
+  // as between two steps (`Frame`)
+  useLayoutEffect(() => {
+    if (before.current === key) return;
+    before.current = key;
+    window.scrollTo({ top: 0 });
+    document.getElementById("main")?.focus({ preventScroll: true });
+  }, [key]);
+  // another request has other fields
+  return <OnePage key={key} {...props} />;
+}
+
+function OnePage({ state, user, expired }: FormProps) {
   const { answers, sent, saving, change, save, finish } = state;
   const navigate = useNavigate();
   const { pathname } = useLocation();
@@ -282,22 +296,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
           <p className="small text-soft">{t("requestForm.submitNote")}</p>
         </div>
       </Form>
-      <Keep
-        state={state}
-        signedIn={signedIn}
-        onCleared={() => {
-          form.reset({
-            categoryId: "",
-            nonprofits: [],
-            description: "",
-            amount: "",
-            identity: emptyIdentity,
-            texts: false,
-            consent: false,
-          });
-          filled.current = false;
-        }}
-      />
+      <Keep state={state} signedIn={signedIn} />
     </FormPage>
   );
 }

@@ -1,10 +1,11 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import { beforeEach, expect, it, vi } from "vitest";
 import { aUser } from "@/testing/factories";
 import { renderScreen } from "@/testing/render";
 import { emptyAnswers, emptyIdentity, type Answers } from "../answers";
 import type { Identity } from "../schema";
+import type { Kept } from "../storage";
 import { useAnswers } from "../use-answers";
 import { Wizard } from "./wizard";
 
@@ -25,6 +26,12 @@ vi.mock("../api", () => ({
   saveDraft: () => Promise.resolve({ id: "draft-1", updated_at: "2026-01-01T00:00:00Z" }),
 }));
 
+vi.mock("@/lib/help-kinds-query", () => ({
+  helpKindsQuery: queryOptions({
+    queryKey: ["kinds"],
+    queryFn: () => Promise.resolve([{ id: "cat-001", name: "Food Assistance", description: "Groceries" }]),
+  }),
+}));
 vi.mock("@/lib/env", () => ({ useAppConfig: () => ({ sms: true }) }));
 
 const known: Identity = {
@@ -35,6 +42,14 @@ const known: Identity = {
   state: "ME",
   postalCode: "04101",
 };
+
+const noAnswers: Kept = { answers: emptyAnswers("key-1"), dirty: false, syncedAt: null, sent: null };
+
+function NewRequest() {
+  const state = useAnswers(account, noAnswers, true);
+  return <Wizard state={state} user={user} expired={false} />;
+}
+const account = { userId: "u1", draftId: null };
 
 function Draft({ answers, textConsent = false }: { answers: Partial<Answers>; textConsent?: boolean }) {
   const state = useAnswers(
@@ -124,6 +139,19 @@ it("what is known is filled in when the step is first shown", async () => {
   expect(await screen.findByLabelText("Street address")).toHaveValue("18 Main Street");
   expect(screen.getByLabelText("City")).toHaveValue("Portland");
   expect(screen.getByLabelText("Postal/ZIP code")).toHaveValue("");
+});
+
+it("after the answers are cleared, a signed-in user is identified again", async () => {
+  lastIdentity.current = { ...known, postalCode: "" };
+  const { user } = renderScreen(<NewRequest />, { session: {}, at: "/?step=category" });
+  await user.click(await screen.findByRole("button", { name: /^Food Assistance/ }));
+  await user.click(await screen.findByRole("button", { name: "Clear my answers" }));
+  await user.click(within(screen.getByRole("alertdialog")).getByRole("button", { name: "Clear my answers" }));
+  await user.click(await screen.findByRole("button", { name: /^Food Assistance/ }));
+  await user.click(await screen.findByRole("button", { name: "Continue" }));
+  expect(await screen.findByLabelText("Email")).toHaveValue("marie@test.example");
+  expect(screen.getByLabelText("First name")).toHaveValue("Marie");
+  expect(screen.getByLabelText("Phone")).toHaveValue("+1 207 555 0142");
 });
 
 it("a continued draft asks for missing details", async () => {

@@ -64,25 +64,28 @@ export const placeOf = ({ city, state }: Pick<Identity, "city" | "state">): stri
 /** Identifies a signed-in person from the session, and spares them typing a known address again. */
 export function useIdentified(user: AppUser | null, answers: Answers, change: AnswersState["change"]) {
   const last = useQuery({ ...lastIdentityQuery(user?.id ?? ""), enabled: user !== null });
+  const { key } = answers;
   const identity = withKnown(answers.identity, user, last.data);
-  // Whose answers hold what is known: fields that are shown earlier would stay empty.
+  // Whose answers hold what is known, and which: fields that are shown earlier would stay empty.
   const [filled, setFilled] = useState<string | null>(null);
-  if (user && filled !== user.id && !last.isPending && JSON.stringify(identity) === JSON.stringify(answers.identity)) {
-    setFilled(user.id);
+  const whose = user && `${user.id} ${key}`;
+  if (whose && filled !== whose && !last.isPending && JSON.stringify(identity) === JSON.stringify(answers.identity)) {
+    setFilled(whose);
   }
   useEffect(() => {
     if (!user) return;
     change((now) => {
+      if (now.key !== key) return {};
       const identity = withKnown(now.identity, user, last.data);
       return {
         ...(JSON.stringify(identity) === JSON.stringify(now.identity) ? {} : { identity }),
         ...(now.texts === undefined && user.textConsent ? { texts: true } : {}),
       };
     });
-    // once per person and server answer, not per keystroke
-  }, [user, last.data, change]);
+    // once per person, server answer and request, not per keystroke
+  }, [user, last.data, key, change]);
   return {
-    identifying: user !== null && filled !== user.id && answers.identity.address === "",
+    identifying: user !== null && filled !== whose && answers.identity.address === "",
     /** The answers as they are once the effect above has run. */
     identified: { ...answers, identity },
   };
@@ -267,7 +270,7 @@ export function Keep({
 }: {
   state: AnswersState;
   signedIn: boolean;
-  onCleared: () => void;
+  onCleared?: () => void;
 }) {
   const [asking, setAsking] = useState(false);
   const save = useMutation({
@@ -316,7 +319,7 @@ export function Keep({
         onConfirm={() => {
           setAsking(false);
           state.clear();
-          onCleared();
+          onCleared?.();
         }}
       />
     </div>
