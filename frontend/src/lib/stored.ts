@@ -62,6 +62,7 @@ export const isOver = (keptAt: number): boolean => Date.now() - keptAt > GUEST_K
 interface KeptAnswers {
   keptAt?: unknown;
   waits?: unknown;
+  stopped?: unknown;
 }
 
 /** When a guest's answers ended that waited to be sent. Says nothing of them. */
@@ -87,14 +88,17 @@ export function forgetOldAnswers(): void {
   }
 }
 
-/** A guest's request that was to be sent and is not: it waits for a connection, or its answers have been deleted meanwhile. */
-export function unsentRequest(): "waits" | "deleted" | null {
+/**
+ * A guest's request that was to be sent and is not: it waits for a connection, it was changed while it waited, or its
+ * answers have been deleted meanwhile.
+ */
+export function unsentRequest(): "waits" | "stopped" | "deleted" | null {
   try {
-    const waits = Object.keys(localStorage).some(
-      (name) =>
-        name.startsWith(GUEST_ANSWERS) && (readStoredJson("browser", name) as KeptAnswers | null)?.waits === true,
-    );
-    if (waits) return "waits";
+    const kept = Object.keys(localStorage)
+      .filter((name) => name.startsWith(GUEST_ANSWERS))
+      .map((name) => readStoredJson("browser", name) as KeptAnswers | null);
+    if (kept.some((answers) => answers?.waits === true)) return "waits";
+    if (kept.some((answers) => answers?.stopped === true)) return "stopped";
   } catch {
     return null;
   }

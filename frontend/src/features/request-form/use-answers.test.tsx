@@ -1,5 +1,7 @@
 import { act, renderHook, waitFor } from "@testing-library/react";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { unsentRequest } from "@/lib/stored";
+import { currentToasts } from "@/lib/toast";
 import { emptyAnswers, type Answers } from "./answers";
 import { saveDraft } from "./api";
 import { readKept, type Kept, type Slot } from "./storage";
@@ -123,6 +125,41 @@ it("a save that ends after sending or clearing does not restore the draft", asyn
   expect(state.current).toMatchObject({ sent, answers: { category: null, draftId: null } });
   expect(state.current.answers.key).not.toBe("k1");
   expect(readKept(account)?.sent).toEqual(sent);
+});
+
+describe("answers that wait to be sent", () => {
+  const person = { ...emptyAnswers("k1").identity, email: "m@mail.example" };
+  const waiting = () => start(guest, { ...kept({ category: food, description: "We need food." }), waits: true });
+
+  it("no longer go by themselves once they are changed, and the person is told", () => {
+    const state = waiting();
+    act(() => state.current.change({ description: "We need food and" }));
+    expect(state.current).toMatchObject({ waits: false, stopped: true });
+    expect(readKept(guest)).toMatchObject({ stopped: true, answers: { description: "We need food and" } });
+    expect(readKept(guest)?.waits).toBeUndefined();
+    expect(currentToasts()[0]).toMatchObject({ title: "Not sent yet", open: true });
+    expect(unsentRequest()).toBe("stopped");
+  });
+
+  it("still wait when the page fills something in or repeats what is there", () => {
+    const state = waiting();
+    act(() => state.current.fill({ form: "single", identity: person }));
+    // what a form says when it is shown
+    act(() =>
+      state.current.change({ description: "We need food.", texts: false, nonprofits: [], identity: { ...person } }),
+    );
+    expect(state.current).toMatchObject({ waits: true, stopped: false });
+  });
+
+  it("do not begin to wait if they were changed while they were on their way", () => {
+    const state = start(guest, kept({ category: food, description: "We need food." }));
+    const tried = state.current.answers;
+    act(() => state.current.change({ description: "We need food and" }));
+    act(() => state.current.setWaits(true, tried));
+    expect(state.current).toMatchObject({ waits: false, stopped: true });
+    act(() => state.current.setWaits(true, state.current.answers));
+    expect(state.current).toMatchObject({ waits: true, stopped: false });
+  });
 });
 
 it("clearing the answers removes everything from the browser", () => {

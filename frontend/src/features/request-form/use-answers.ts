@@ -2,9 +2,13 @@
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { newKey } from "@/lib/new-key";
 import { forgetUnsent } from "@/lib/stored";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import { emptyAnswers, isBlank, isUntouched, stepNumber, type Answers } from "./answers";
 import { saveDraft } from "./api";
 import { furthestStep } from "./progress";
+import { contactFields, personalFields } from "./schema";
 import { forget, isOthersDevice, keep, leaveNothingHere, type Kept, type SentRequest, type Slot } from "./storage";
 
 /** How long after the last key the account's draft is written. */
@@ -23,12 +27,22 @@ export interface AnswersState {
   answers: Answers;
   sent: SentRequest | null;
   saving: Saving;
+  /** Takes what a person answers. Answers that wait to be sent no longer do. */
   change: Change;
+  /** Takes what the page fills in by itself. */
+  fill: Change;
   /** Writes the draft now and gives its id; throws what the server answers. */
   save: () => Promise<string>;
   /** The answers wait to be sent when online. */
   waits: boolean;
-  setWaits: (waits: boolean) => void;
+  /** They waited until they were changed: the person has to send them again. */
+  stopped: boolean;
+  /** `tried`: the answers that could not be sent. They wait unless they were changed meanwhile. */
+  setWaits: (waits: boolean, tried?: Answers) => void;
+  /** Whether the answers are still these, but for what only the page knows. */
+  isCurrent: (answers: Answers) => boolean;
+  /** The person is changing the request, so it no longer goes by itself. */
+  stopWaiting: () => void;
   /** The request was sent, so the answers are cleared. */
   finish: (sent: SentRequest) => void;
   /** Starts another request with the same answers; the sent one is unchanged. */
@@ -40,6 +54,23 @@ export interface AnswersState {
   /** Says so. */
   keepInTab: () => void;
 }
+
+/** What the person said, in an order that does not depend on where it was written down. */
+const contentOf = (answers: Answers): string =>
+  JSON.stringify([
+    answers.category?.id,
+    answers.nonprofits.map(({ id }) => id),
+    [...personalFields, ...contactFields].map((field) => answers.identity[field]),
+    answers.texts ?? false,
+    answers.description,
+    answers.amount,
+    answers.consent,
+    answers.documents.map(({ id }) => id),
+    answers.account?.id,
+  ]);
+
+/** Whether these are the same answers for whoever reads the request. */
+const sameContent = (a: Answers, b: Answers): boolean => a === b || contentOf(a) === contentOf(b);
 
 export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): AnswersState {
   const [kept, setKept] = useState(initial);
@@ -53,7 +84,13 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     setKept(next);
   }, []);
 
-  const change = useCallback<Change>(
+  const stopWaiting = useCallback(() => {
+    if (!latest.current.waits) return;
+    put({ ...latest.current, waits: false, stopped: true });
+    toast({ variant: "info", title: t("requestForm.waitsTitle"), description: t("requestForm.stoppedBody") });
+  }, [put]);
+
+  const fill = useCallback<Change>(
     (patch) => {
       const { answers } = latest.current;
       const changes = typeof patch === "function" ? patch(answers) : patch;
@@ -65,6 +102,15 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
       put({ ...latest.current, answers: next, dirty: true, sent: isBlank(next) ? latest.current.sent : null });
     },
     [put],
+  );
+  const change = useCallback<Change>(
+    (patch) => {
+      const { answers } = latest.current;
+      fill(patch);
+      // half of a change must not be sent
+      if (!sameContent(answers, latest.current.answers)) stopWaiting();
+    },
+    [fill, stopWaiting],
   );
 
   const save = useCallback(() => {
@@ -141,7 +187,14 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     put({ ...latest.current, answers: { ...answers, key: newKey(), draftId: null, documents: [] }, dirty: true });
   }, [put]);
 
-  const setWaits = useCallback((waits: boolean) => put({ ...latest.current, waits }), [put]);
+  const isCurrent = useCallback((answers: Answers) => sameContent(answers, latest.current.answers), []);
+  const setWaits = useCallback(
+    (waits: boolean, tried?: Answers) => {
+      put({ ...latest.current, waits, stopped: false });
+      if (tried && !isCurrent(tried)) stopWaiting();
+    },
+    [put, isCurrent, stopWaiting],
+  );
 
   const [tabOnly, setTabOnly] = useState(() => !signedIn && isOthersDevice());
   const keepInTab = useCallback(() => {
@@ -155,9 +208,13 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     sent: kept.sent,
     saving: shown,
     change,
+    fill,
     save,
     waits: kept.waits === true,
+    stopped: kept.stopped === true,
     setWaits,
+    isCurrent,
+    stopWaiting,
     finish,
     renew,
     clear,

@@ -29,12 +29,14 @@ beforeEach(() => {
 });
 
 function setUp(key = "k1") {
+  const onAdd = vi.fn();
   let answers = emptyAnswers(key);
   const change = vi.fn((patch: Partial<Answers> | ((now: Answers) => Partial<Answers>)) => {
     answers = { ...answers, ...(typeof patch === "function" ? patch(answers) : patch) };
   });
   const hook = renderHook(
-    ({ answers: given }) => useDocuments({ answers: given, change, signedIn: false, save: () => Promise.resolve("d") }),
+    ({ answers: given }) =>
+      useDocuments({ answers: given, change, signedIn: false, save: () => Promise.resolve("d"), onAdd }),
     { initialProps: { answers } },
   );
   return {

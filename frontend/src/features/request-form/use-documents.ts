@@ -26,9 +26,11 @@ export interface UseDocuments {
   signedIn: boolean;
   /** The draft's id; saves the draft first when there is none. */
   save: () => Promise<string>;
+  /** Called when files are chosen, before they arrive. */
+  onAdd: () => void;
 }
 
-export function useDocuments({ answers, change, signedIn, save }: UseDocuments): DocumentsState {
+export function useDocuments({ answers, change, signedIn, save, onAdd }: UseDocuments): DocumentsState {
   const { key, draftId } = answers;
   const { pending, hold, send, drop } = useUploads({
     batch: key,
@@ -39,10 +41,11 @@ export function useDocuments({ answers, change, signedIn, save }: UseDocuments):
 
   const add = useCallback(
     (files: readonly File[]) => {
+      onAdd();
       hold(files);
       for (const file of files) void send(file);
     },
-    [hold, send],
+    [onAdd, hold, send],
   );
 
   const remove = useCallback(

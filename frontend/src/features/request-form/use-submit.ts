@@ -10,6 +10,7 @@ import "@/messages/en/requestForm";
 import type { Answers, Step } from "./answers";
 import { submitRequest } from "./api";
 import type { SentRequest } from "./storage";
+import type { DocumentsState } from "./use-documents";
 
 export interface Complaint {
   field: string;
@@ -39,8 +40,10 @@ export const complaintsOf = (error: unknown): Complaint[] =>
 
 export interface UseSubmit {
   signedIn: boolean;
-  /** Called when the answers start or stop waiting for a connection. */
-  onWaits: (waits: boolean) => void;
+  /** Whether the answers are still these. */
+  isCurrent: (answers: Answers) => boolean;
+  /** Called when the tried answers start or stop waiting for a connection. */
+  onWaits: (waits: boolean, tried: Answers) => void;
   onSent: (sent: SentRequest) => void;
 }
 
@@ -56,7 +59,7 @@ export interface Missed {
   presses: number;
 }
 
-export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
+export function useSubmit({ signedIn, isCurrent, onWaits, onSent }: UseSubmit) {
   const queryClient = useQueryClient();
   const [missed, setMissed] = useState<Missed>({ at: null, presses: 0 });
   const submit = useMutation({
@@ -64,7 +67,9 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
     onSuccess: (result, { answers }) => {
       toast({
         title: t("requestForm.sentTitle"),
-        description: t("requestForm.sentToastBody", { id: result.request_number }),
+        description: t(isCurrent(answers) ? "requestForm.sentToastBody" : "requestForm.sentBeforeChange", {
+          id: result.request_number,
+        }),
       });
       void queryClient.invalidateQueries({ queryKey: reads.myRequests });
       onSent({
@@ -75,9 +80,9 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
         ...(!signedIn && answers.account ? { account: answers.account.fullName || answers.account.email } : {}),
       });
     },
-    onError: (error, { pressed }) => {
+    onError: (error, { answers, pressed }) => {
       const unreachable = isNetworkError(error);
-      onWaits(unreachable);
+      onWaits(unreachable, answers);
       if (unreachable) setMissed(({ presses }) => ({ at: Date.now(), presses: presses + (pressed ? 1 : 0) }));
       // told in the page, the first by `WaitingToSend`
       if (unreachable || complaintsOf(error).length > 0 || isSessionExpired(error)) return;
@@ -92,6 +97,13 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
 }
 
 export type Submit = ReturnType<typeof useSubmit>;
+
+/** Says why a request cannot be sent before its documents have arrived. Returns whether it can. */
+export function documentsArrived({ busy, failed }: Pick<DocumentsState, "busy" | "failed">): boolean {
+  if (busy) toast({ variant: "info", title: t("requestForm.documentsBusy") });
+  else if (failed) toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
+  return !busy && !failed;
+}
 
 const TRY_AGAIN_MS = 20_000;
 

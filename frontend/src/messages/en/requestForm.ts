@@ -28,6 +28,8 @@ export const requestForm = define("requestForm", {
   waitsSend: "Try now",
   waitsStop: "Do not send it",
   waitsTried: "Last try: {time}.",
+  stoppedBody:
+    "Something changed, so it does not go by itself anymore. When you are ready, press 'Submit Request' again.",
   expiredTitle: "You were signed out for your safety",
   expiredBody: "Nothing is lost. Your answers are kept in this tab. Sign in again to save and send them.",
   signInAgain: "Sign in again",
@@ -194,6 +196,7 @@ export const requestForm = define("requestForm", {
   // sent
   sentTitle: "Request submitted successfully",
   sentToastBody: "Your request ID is {id}",
+  sentBeforeChange: "Your request ID is {id}. What you changed just now is not in it.",
   alreadySentTitle: "Your request was sent already, as {number}",
   alreadySentBody:
     "The answer to your first try got lost on the way, but the request arrived. What you changed since was not sent.",

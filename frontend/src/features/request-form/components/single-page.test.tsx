@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { screen, within } from "@testing-library/react";
+import { useEffect } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 import { aUser } from "@/testing/factories";
 import { renderScreen } from "@/testing/render";
@@ -39,13 +40,16 @@ const kept = (answers: Partial<Answers>): Kept => ({
 const food = { id: "cat-001", name: "Food Assistance" };
 const slot = { userId: "u1", draftId: null };
 
-let state: AnswersState;
+const shown: { state?: AnswersState } = {};
 function Page({ initial }: { initial: Kept }) {
-  state = useAnswers(slot, initial, true);
+  const state = useAnswers(slot, initial, true);
+  useEffect(() => {
+    shown.state = state;
+  });
   return <SinglePageForm state={state} user={account} expired={false} />;
 }
-const open = (answers: Partial<Answers> = {}) =>
-  renderScreen(<Page initial={kept(answers)} />, { session: { user: account } });
+const open = (answers: Partial<Answers> = {}, more: Partial<Kept> = {}) =>
+  renderScreen(<Page initial={{ ...kept(answers), ...more }} />, { session: { user: account } });
 
 beforeEach(() => sessionStorage.clear());
 
@@ -61,5 +65,17 @@ it("after the answers are cleared, the page is empty but for what is known of th
   expect(screen.getByLabelText("Email")).toHaveValue("marie@test.example");
   expect(screen.getByLabelText("First name")).toHaveValue("Marie");
   expect(screen.getByLabelText("Street address")).toHaveValue("18 Main Street");
-  expect(state.answers.identity).toMatchObject({ firstName: "Marie", email: "marie@test.example" });
+  expect(shown.state?.answers.identity).toMatchObject({ firstName: "Marie", email: "marie@test.example" });
+});
+
+it("a request that waits for a connection still waits when the page is shown, and no longer once it is changed", async () => {
+  const line = vi.spyOn(navigator, "onLine", "get").mockReturnValue(false);
+  const identity = { ...known, firstName: "Marie", lastName: "Désir", email: "marie@test.example" };
+  const { user } = open({ category: food, identity, description: "We need food." }, { waits: true });
+  await screen.findByRole("option", { name: "Food Assistance" });
+  expect(shown.state).toMatchObject({ waits: true });
+  await user.type(screen.getByLabelText("Details"), " And");
+  expect(shown.state).toMatchObject({ waits: false, stopped: true });
+  expect(screen.getByText(/it does not go by itself anymore/)).toBeInTheDocument();
+  line.mockRestore();
 });

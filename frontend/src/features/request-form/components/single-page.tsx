@@ -14,7 +14,6 @@ import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { errorHint, errorMessage, fieldErrors } from "@/lib/errors";
 import { helpKindsQuery } from "@/lib/help-kinds-query";
-import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import { localName } from "@/lib/local-name";
 import "@/messages/en/requestForm";
@@ -22,7 +21,7 @@ import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
 
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
 import { useDocuments } from "../use-documents";
-import { useSendWaiting, useSubmit } from "../use-submit";
+import { documentsArrived, useSendWaiting, useSubmit } from "../use-submit";
 import { NoCategories } from "./category-step";
 import { DetailsFields } from "./details-step";
 import { DocumentsField } from "./documents-field";
@@ -74,8 +73,8 @@ function OnePage({ state, user, expired }: FormProps) {
   const [params] = useSearchParams();
   const signedIn = user !== null;
   const categories = useQuery(helpKindsQuery);
-  const { identifying: waiting } = useIdentified(user, answers, change);
-  const documents = useDocuments({ answers, change, signedIn, save });
+  const { identifying: waiting } = useIdentified(user, answers, state.fill);
+  const documents = useDocuments({ answers, change, signedIn, save, onAdd: state.stopWaiting });
   const stepHref = (step: string) => `${pathname}?${new URLSearchParams({ ...Object.fromEntries(params), step })}`;
 
   const form = useForm<SinglePage>({
@@ -132,6 +131,7 @@ function OnePage({ state, user, expired }: FormProps) {
 
   const submit = useSubmit({
     signedIn,
+    isCurrent: state.isCurrent,
     onWaits: state.setWaits,
     onSent: (request) => {
       finish(request);
@@ -141,7 +141,8 @@ function OnePage({ state, user, expired }: FormProps) {
 
   const sendNow = () => submit.mutate({ answers });
   const waits = state.waits && !expired;
-  useSendWaiting({ waits, busy: submit.isPending, send: sendNow });
+  const stopped = state.stopped && !expired;
+  useSendWaiting({ waits, busy: submit.isPending || documents.busy || documents.failed, send: sendNow });
 
   if (showsSent(params.get("step"), sent, answers) && sent) {
     return (
@@ -153,8 +154,7 @@ function OnePage({ state, user, expired }: FormProps) {
 
   const send = () => {
     if (expired) return showSessionEnd();
-    if (documents.busy) return toast({ variant: "info", title: t("requestForm.documentsBusy") });
-    if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
+    if (!documentsArrived(documents)) return;
     // so that a reload finds the confirmation if the request arrives meanwhile
     void navigate(stepHref("review"), { replace: true, preventScrollReset: true });
     submit.mutate(
@@ -187,8 +187,15 @@ function OnePage({ state, user, expired }: FormProps) {
         </div>
       }
     >
-      {waits ? (
-        <WaitingToSend submit={submit} onSend={sendNow} onStop={() => state.setWaits(false)} />
+      {waits || stopped ? (
+        <WaitingToSend
+          submit={submit}
+          stopped={stopped}
+          onSend={() => {
+            if (documentsArrived(documents)) sendNow();
+          }}
+          onStop={() => state.setWaits(false)}
+        />
       ) : (
         <SaveNotices saving={saving} expired={expired} />
       )}
@@ -206,6 +213,7 @@ function OnePage({ state, user, expired }: FormProps) {
         />
         {submit.error &&
         !waits &&
+        !stopped &&
         errorHint(submit.error) !== "key_reused" &&
         Object.keys(fieldErrors(submit.error)).length === 0 ? (
           <Notice tone="bad" role="alert" title={t("requestForm.submitErrorTitle")}>

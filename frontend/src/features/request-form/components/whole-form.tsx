@@ -144,11 +144,11 @@ function Asked({ slot, initial }: { slot: Slot; initial: Kept }) {
   const state = useAnswers(slot, initial, slot.userId !== null && !expired);
   const asked = params.get("form");
   const form = asked === "single" || asked === "wizard" ? asked : state.answers.form;
-  const { change } = state;
+  const { fill } = state;
   const blankForm = state.answers.form;
   useEffect(() => {
-    if (form !== blankForm) change({ form });
-  }, [form, blankForm, change]);
+    if (form !== blankForm) fill({ form });
+  }, [form, blankForm, fill]);
   const Screen = form === "single" ? SinglePageForm : Wizard;
   return <Screen state={state} user={user} expired={expired} />;
 }

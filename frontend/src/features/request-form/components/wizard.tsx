@@ -18,7 +18,7 @@ import { lastIdentityQuery } from "../api";
 import type { Identity } from "../schema";
 import type { AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
-import { useSendWaiting, useSubmit } from "../use-submit";
+import { documentsArrived, useSendWaiting, useSubmit } from "../use-submit";
 import { CategoryStep, CategoryTail } from "./category-step";
 import { DetailsStep } from "./details-step";
 import { Frame, showSessionEnd } from "./frame";
@@ -62,7 +62,7 @@ export const placeOf = ({ city, state }: Pick<Identity, "city" | "state">): stri
     .join(", ");
 
 /** Identifies a signed-in person from the session, and spares them typing a known address again. */
-export function useIdentified(user: AppUser | null, answers: Answers, change: AnswersState["change"]) {
+export function useIdentified(user: AppUser | null, answers: Answers, fill: AnswersState["fill"]) {
   const last = useQuery({ ...lastIdentityQuery(user?.id ?? ""), enabled: user !== null });
   const { key } = answers;
   const identity = withKnown(answers.identity, user, last.data);
@@ -74,7 +74,7 @@ export function useIdentified(user: AppUser | null, answers: Answers, change: An
   }
   useEffect(() => {
     if (!user) return;
-    change((now) => {
+    fill((now) => {
       if (now.key !== key) return {};
       const identity = withKnown(now.identity, user, last.data);
       return {
@@ -83,7 +83,7 @@ export function useIdentified(user: AppUser | null, answers: Answers, change: An
       };
     });
     // once per person, server answer and request, not per keystroke
-  }, [user, last.data, key, change]);
+  }, [user, last.data, key, fill]);
   return {
     identifying: user !== null && filled !== whose && answers.identity.address === "",
     /** The answers as they are once the effect above has run. */
@@ -98,7 +98,7 @@ export function Wizard({ state, user, expired }: FormProps) {
   const { pathname } = useLocation();
   const [params] = useSearchParams();
   // the identity is known, so the step need not be shown
-  const { identifying, identified } = useIdentified(user, answers, change);
+  const { identifying, identified } = useIdentified(user, answers, state.fill);
   // A saved draft opens where it was left. This is decided once: a step that advanced as soon as its last answer became
   // valid would interrupt typing.
   const [arrival, setArrival] = useState<Step | null>(null);
@@ -126,9 +126,10 @@ export function Wizard({ state, user, expired }: FormProps) {
     });
 
   const known = signedIn && !identifying && isAnswered(answers, "info");
-  const documents = useDocuments({ answers, change, signedIn, save });
+  const documents = useDocuments({ answers, change, signedIn, save, onAdd: state.stopWaiting });
   const submit = useSubmit({
     signedIn,
+    isCurrent: state.isCurrent,
     onWaits: state.setWaits,
     onSent: (request) => {
       finish(request);
@@ -137,7 +138,8 @@ export function Wizard({ state, user, expired }: FormProps) {
   });
   const sendNow = () => submit.mutate({ answers });
   const waits = state.waits && !expired;
-  useSendWaiting({ waits, busy: submit.isPending, send: sendNow });
+  const stopped = state.stopped && !expired;
+  useSendWaiting({ waits, busy: submit.isPending || documents.busy || documents.failed, send: sendNow });
   const onIdentity = useCallback(
     (identity: Partial<Answers["identity"]>) => change((now) => ({ identity: { ...now.identity, ...identity } })),
     [change],
@@ -161,7 +163,16 @@ export function Wizard({ state, user, expired }: FormProps) {
     <Frame
       {...frame}
       notice={
-        waits ? <WaitingToSend submit={submit} onSend={sendNow} onStop={() => state.setWaits(false)} /> : undefined
+        waits || stopped ? (
+          <WaitingToSend
+            submit={submit}
+            stopped={stopped}
+            onSend={() => {
+              if (documentsArrived(documents)) sendNow();
+            }}
+            onStop={() => state.setWaits(false)}
+          />
+        ) : undefined
       }
     >
       {step === "category" ? (
@@ -208,14 +219,14 @@ export function Wizard({ state, user, expired }: FormProps) {
           onConsent={(consent) => change({ consent })}
           onSubmit={() => {
             if (expired) showSessionEnd();
-            else submit.mutate({ answers, pressed: true });
+            else if (documentsArrived(documents)) submit.mutate({ answers, pressed: true });
           }}
           onRenew={() => {
             state.renew();
             submit.reset();
           }}
           busy={submit.isPending}
-          error={waits ? null : submit.error}
+          error={waits || stopped ? null : submit.error}
         />
       )}
       {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={() => go("category")} />}
