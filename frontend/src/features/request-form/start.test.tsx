@@ -117,25 +117,9 @@ describe("opening the form", () => {
     expect(startHere(null, "wizard").answers).toMatchObject({ key: "key-1", description: "Typed words" });
   });
 
-  it("takes over a guest's answers at sign-in, once", () => {
+  it("takes nothing of a guest into an account by itself", () => {
     keep({ userId: null, draftId: null }, kept());
-    expect(startHere("u1", "wizard")).toMatchObject({ dirty: true, answers: { description: "Typed words" } });
-    expect(readKept({ userId: null, draftId: null })).toBeNull();
-    expect(startHere("u2", "wizard").answers.description).toBe("");
-  });
-
-  it("takes over a guest's name typed before any answer", () => {
-    const named = { ...emptyAnswers("key-2").identity, firstName: "Marie" };
-    keep({ userId: null, draftId: null }, kept({ answers: { ...emptyAnswers("key-2", "single"), identity: named } }));
-    expect(startHere(null, "single").answers.identity.firstName).toBe("Marie");
-    expect(startHere("u1", "single").answers.identity.firstName).toBe("Marie");
-    expect(readKept({ userId: null, draftId: null })).toBeNull();
-  });
-
-  it("prefers the account's own unsent answers to a guest's", () => {
-    keep({ userId: null, draftId: null }, kept());
-    keep({ userId: "u1", draftId: null }, kept({ answers: answers({ description: "Mine, signed in" }) }));
-    expect(startHere("u1", "wizard").answers.description).toBe("Mine, signed in");
+    expect(startHere("u1", "wizard").answers.description).toBe("");
   });
 });
 

@@ -26,7 +26,7 @@ import { NoCategories } from "./category-step";
 import { DetailsFields } from "./details-step";
 import { DocumentsField } from "./documents-field";
 import { formParams } from "./category-step";
-import { Frame, SaveNotices, SaveState, showSessionEnd } from "./frame";
+import { Frame, SaveNotices, SaveState, showFromTop, showSessionEnd } from "./frame";
 import { IdentityFields } from "./info-step";
 import { NonprofitPicker } from "./nonprofit-picker";
 import { AlreadySent } from "./review-step";
@@ -59,8 +59,7 @@ export function SinglePageForm(props: FormProps) {
   useLayoutEffect(() => {
     if (before.current === key) return;
     before.current = key;
-    window.scrollTo({ top: 0 });
-    document.getElementById("main")?.focus({ preventScroll: true });
+    showFromTop();
   }, [key]);
   // another request has other fields
   return <OnePage key={key} {...props} />;

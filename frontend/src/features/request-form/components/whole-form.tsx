@@ -1,5 +1,5 @@
 import { QueryClientProvider, usePrefetchQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useState, type ReactElement } from "react";
+import { useEffect, useLayoutEffect, useRef, useState, type ReactElement } from "react";
 import { Link, useLocation, useSearchParams } from "react-router-dom";
 import { loginThen, paths } from "@/app/paths";
 import { FormPage } from "@/components/pages";
@@ -13,9 +13,11 @@ import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import type { Chosen } from "../answers";
 import { draftQuery, lastIdentityQuery } from "../api";
+import { adopt, guestAnswers, leaveToGuest } from "../guest-answers";
 import { begunWith, keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
 import { useAnswers } from "../use-answers";
+import { showFromTop } from "./frame";
 import { SinglePageForm } from "./single-page";
 import { Wizard } from "./wizard";
 
@@ -93,13 +95,47 @@ function SignInFirst() {
 
 function FromHere({ userId, begun }: { userId: string | null } & WholeFormProps) {
   const [params] = useSearchParams();
-  const { selectedNonprofit } = useSession();
-  const [initial] = useState(() => {
-    const start = startHere(userId, params.get("form") === "single" ? "single" : "wizard");
+  const { user, selectedNonprofit } = useSession();
+  const startWith = (adopted: Kept | null) => {
+    const start = adopted ?? startHere(userId, params.get("form") === "single" ? "single" : "wizard");
     return begun ? begunWith(start, begun, selectedNonprofit) : start;
+  };
+  const [guest] = useState(() => (user && user.id === userId ? guestAnswers(user) : null));
+  const [initial, setInitial] = useState(() => {
+    if (guest && userId !== null) return guest.theirs ? startWith(adopt(userId, guest.kept)) : null;
+    return startWith(null);
   });
   const [slot] = useState<Slot>({ userId, draftId: null });
-  return <Asked slot={slot} initial={initial} />;
+  const asked = useRef(initial === null);
+  useLayoutEffect(() => {
+    if (!initial || !asked.current) return;
+    asked.current = false;
+    showFromTop();
+  }, [initial]);
+  if (initial) return <Asked slot={slot} initial={initial} />;
+  return (
+    <IsItYours
+      onYes={() => {
+        if (guest && userId !== null) setInitial(startWith(adopt(userId, guest.kept)));
+      }}
+      onNo={() => {
+        if (guest && userId !== null) leaveToGuest(userId, guest.kept);
+        setInitial(startWith(null));
+      }}
+    />
+  );
+}
+
+/** A guest's answers name another address. They are not shown, because they may be another person's. */
+function IsItYours({ onYes, onNo }: { onYes: () => void; onNo: () => void }) {
+  return (
+    <FormPage title={t("requestForm.title")} heading={t("requestForm.guestTitle")} lead={t("requestForm.guestBody")}>
+      <div className="actions">
+        <Button onClick={onYes}>{t("requestForm.guestYes")}</Button>
+        <Button onClick={onNo}>{t("requestForm.guestNo")}</Button>
+      </div>
+    </FormPage>
+  );
 }
 
 function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
