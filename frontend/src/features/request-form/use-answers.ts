@@ -5,6 +5,7 @@ import { forgetUnsent } from "@/lib/stored";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import { emptyAnswers, isBlank, isUntouched, stepNumber, type Answers } from "./answers";
 import { saveDraft } from "./api";
 import { furthestStep } from "./progress";
@@ -87,7 +88,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const stopWaiting = useCallback(() => {
     if (!latest.current.waits) return;
     put({ ...latest.current, waits: false, stopped: true });
-    toast({ variant: "info", title: t("requestForm.waitsTitle"), description: t("requestForm.stoppedBody") });
+    toast({ variant: "info", title: t("requestForm.waitsTitle"), description: t("unsent.stoppedBody") });
   }, [put]);
 
   const fill = useCallback<Change>(

@@ -7,6 +7,7 @@ import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/errors";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import type { Answers, Step } from "./answers";
 import { submitRequest } from "./api";
 import type { SentRequest } from "./storage";
@@ -67,7 +68,7 @@ export function useSubmit({ signedIn, isCurrent, onWaits, onSent }: UseSubmit) {
     onSuccess: (result, { answers }) => {
       toast({
         title: t("requestForm.sentTitle"),
-        description: t(isCurrent(answers) ? "requestForm.sentToastBody" : "requestForm.sentBeforeChange", {
+        description: t(isCurrent(answers) ? "requestForm.sentToastBody" : "unsent.sentBeforeChange", {
           id: result.request_number,
         }),
       });

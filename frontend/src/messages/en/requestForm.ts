@@ -28,8 +28,6 @@ export const requestForm = define("requestForm", {
   waitsSend: "Try now",
   waitsStop: "Do not send it",
   waitsTried: "Last try: {time}.",
-  stoppedBody:
-    "Something changed, so it does not go by itself anymore. When you are ready, press 'Submit Request' again.",
   expiredTitle: "You were signed out for your safety",
   expiredBody: "Nothing is lost. Your answers are kept in this tab. Sign in again to save and send them.",
   signInAgain: "Sign in again",
@@ -44,10 +42,6 @@ export const requestForm = define("requestForm", {
   startOverTitle: "Clear all answers?",
   startOverBody: "Your answers are removed from this browser. This cannot be undone.",
   startOverDraftBody: "Your answers are removed from this browser. The saved draft stays under Saved Drafts.",
-  guestTitle: "Someone began a request on this device. Is it yours?",
-  guestBody: "It has another email address than your account. If it is yours, it becomes part of your account.",
-  guestYes: "Yes, it is mine",
-  guestNo: "No, start a new one",
   sharedDevice: "Do others use this device? Clear your answers when you are done.",
   notMyPhone: "This is not my phone",
   tabOnly: "Your answers stay in this tab alone. They are gone when you close it.",
@@ -200,7 +194,6 @@ export const requestForm = define("requestForm", {
   // sent
   sentTitle: "Request submitted successfully",
   sentToastBody: "Your request ID is {id}",
-  sentBeforeChange: "Your request ID is {id}. What you changed just now is not in it.",
   alreadySentTitle: "Your request was sent already, as {number}",
   alreadySentBody:
     "The answer to your first try got lost on the way, but the request arrived. What you changed since was not sent.",

@@ -4,6 +4,7 @@ import { Notice } from "@/components/ui/notice";
 import { formatTime } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import type { Submit } from "../use-submit";
 
 export interface WaitingToSendProps {
@@ -29,7 +30,7 @@ export function WaitingToSend({ submit, stopped, onSend, onStop }: WaitingToSend
   return (
     <Notice ref={notice} tabIndex={-1} tone="warn" role="status" className="mb-6" title={t("requestForm.waitsTitle")}>
       <p>
-        {t(stopped ? "requestForm.stoppedBody" : "requestForm.waitsBody")}
+        {t(stopped ? "unsent.stoppedBody" : "requestForm.waitsBody")}
         {stopped || missed.at === null ? null : ` ${t("requestForm.waitsTried", { time: formatTime(missed.at) })}`}
       </p>
       {stopped ? null : (

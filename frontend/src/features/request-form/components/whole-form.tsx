@@ -11,6 +11,7 @@ import { queryClient } from "@/lib/query-client";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import type { Chosen } from "../answers";
 import { draftQuery, lastIdentityQuery } from "../api";
 import { adopt, guestAnswers, leaveToGuest } from "../guest-answers";
@@ -129,10 +130,10 @@ function FromHere({ userId, begun }: { userId: string | null } & WholeFormProps)
 /** A guest's answers name another address. They are not shown, because they may be another person's. */
 function IsItYours({ onYes, onNo }: { onYes: () => void; onNo: () => void }) {
   return (
-    <FormPage title={t("requestForm.title")} heading={t("requestForm.guestTitle")} lead={t("requestForm.guestBody")}>
+    <FormPage title={t("requestForm.title")} heading={t("unsent.guestTitle")} lead={t("unsent.guestBody")}>
       <div className="actions">
-        <Button onClick={onYes}>{t("requestForm.guestYes")}</Button>
-        <Button onClick={onNo}>{t("requestForm.guestNo")}</Button>
+        <Button onClick={onYes}>{t("unsent.guestYes")}</Button>
+        <Button onClick={onNo}>{t("unsent.guestNo")}</Button>
       </div>
     </FormPage>
   );
