@@ -2,7 +2,7 @@
  * The browser's copy of an unsent request. Signed out it stays in localStorage; signed in it lives with
  * the tab (sessionStorage), bound to the account, because the account keeps the draft itself.
  */
-import { endAnswers, isOver, readStored, readStoredJson, removeStored, store, type Shelf } from "@/lib/stored";
+import { ANSWERS, endAnswers, isOver, readStored, readStoredJson, removeStored, store, type Shelf } from "@/lib/stored";
 import { emptyIdentity, type Answers } from "./answers";
 
 export interface SentRequest {
@@ -36,7 +36,7 @@ export interface Slot {
 }
 
 const VERSION = 1;
-const name = ({ userId, draftId }: Slot) => `aidbridge-request:${userId ?? "guest"}:${draftId ?? "new"}`;
+const name = ({ userId, draftId }: Slot) => `${ANSWERS}${userId ?? "guest"}:${draftId ?? "new"}`;
 
 /** A guest said that the device is shared: answers are kept in this tab only. */
 const NOT_MINE = "aidbridge-not-my-phone";

@@ -127,6 +127,45 @@ it("a save that ends after sending or clearing does not restore the draft", asyn
   expect(readKept(account)?.sent).toEqual(sent);
 });
 
+describe("a draft that was deleted elsewhere", () => {
+  const gone = { code: "PT404", message: "The requested aid request could not be found.", hint: "request_not_found" };
+  const file = (id: string, slot: boolean) => ({ id, name: `${id}.pdf`, size: 1, path: id, slot });
+
+  it("is saved again under the request's key", async () => {
+    const state = start(account, kept({ category: food, draftId: "d1", description: "We need food." }));
+    let saved: Promise<string> = Promise.resolve("");
+    act(() => void (saved = state.current.save()));
+    await waitFor(() => expect(saves).toHaveLength(1));
+    await act(async () => saves[0]?.fail(gone));
+    await waitFor(() => expect(saves).toHaveLength(2));
+    expect(saves[1]?.answers).toMatchObject({ key: "k1", draftId: null, description: "We need food." });
+    await act(async () => saves[1]?.arrive("d2"));
+    expect(await saved).toBe("d2");
+    expect(state.current).toMatchObject({ answers: { draftId: "d2" }, saving: { state: "account" } });
+  });
+
+  it("takes its documents with it, and the person is told", () => {
+    const documents = [file("stored", false), file("uploaded-as-guest", true)];
+    const state = start(account, { ...kept({ category: food, draftId: "d1", documents }), waits: true });
+    act(() => void state.current.leaveDraft("d1"));
+    expect(state.current.answers.documents.map(({ id }) => id)).toEqual(["uploaded-as-guest"]);
+    // what was to be sent had the document
+    expect(state.current.waits).toBe(false);
+    expect(currentToasts()[0]).toMatchObject({ title: "Please add your documents again", open: true });
+  });
+
+  it("is not saved again if the answers were cleared meanwhile", async () => {
+    const state = start(account, kept({ category: food, draftId: "d1" }));
+    let saved: Promise<string> = Promise.resolve("");
+    act(() => void (saved = state.current.save()));
+    await waitFor(() => expect(saves).toHaveLength(1));
+    act(() => state.current.clear());
+    await act(async () => saves[0]?.fail(gone));
+    await expect(saved).rejects.toBe(gone);
+    expect(saves).toHaveLength(1);
+  });
+});
+
 describe("answers that wait to be sent", () => {
   const person = { ...emptyAnswers("k1").identity, email: "m@mail.example" };
   const waiting = () => start(guest, { ...kept({ category: food, description: "We need food." }), waits: true });

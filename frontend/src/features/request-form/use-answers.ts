@@ -1,5 +1,6 @@
 /** The answers while a person writes: kept in the browser at every change, saved to the account soon after. */
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
+import { errorHint } from "@/lib/errors";
 import { newKey } from "@/lib/new-key";
 import { forgetUnsent } from "@/lib/stored";
 import { toast } from "@/lib/toast";
@@ -34,6 +35,8 @@ export interface AnswersState {
   fill: Change;
   /** Writes the draft now and gives its id; throws what the server answers. */
   save: () => Promise<string>;
+  /** Continues without a draft that was deleted elsewhere. Returns whether documents were deleted with it. */
+  leaveDraft: (draftId: string) => boolean;
   /** The answers wait to be sent when online. */
   waits: boolean;
   /** They waited until they were changed: the person has to send them again. */
@@ -72,6 +75,9 @@ const contentOf = (answers: Answers): string =>
 
 /** Whether these are the same answers for whoever reads the request. */
 const sameContent = (a: Answers, b: Answers): boolean => a === b || contentOf(a) === contentOf(b);
+
+/** The server has no such draft. */
+export const isDraftGone = (error: unknown): boolean => errorHint(error) === "request_not_found";
 
 export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): AnswersState {
   const [kept, setKept] = useState(initial);
@@ -114,12 +120,39 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     [fill, stopWaiting],
   );
 
+  const leaveDraft = useCallback(
+    (draftId: string) => {
+      const { answers } = latest.current;
+      if (answers.draftId !== draftId) return false;
+      // a guest's uploads belong to the key
+      const documents = answers.documents.filter(({ slot }) => slot);
+      put({ ...latest.current, answers: { ...answers, draftId: null, documents }, dirty: true });
+      if (documents.length === answers.documents.length) return false;
+      stopWaiting();
+      toast({
+        variant: "destructive",
+        title: t("unsent.documentsGoneTitle"),
+        description: t("unsent.documentsGone"),
+      });
+      return true;
+    },
+    [put, stopWaiting],
+  );
+
   const save = useCallback(() => {
+    const write = ({ answers }: Kept) => saveDraft(answers, stepNumber[furthestStep(answers)]);
     const run = queue.current.then(async () => {
-      const before = latest.current;
+      let before = latest.current;
       setSaving({ state: "saving" });
       try {
-        const row = await saveDraft(before.answers, stepNumber[furthestStep(before.answers)]);
+        const row = await write(before).catch((error: unknown) => {
+          const { draftId, key } = before.answers;
+          if (draftId === null || !isDraftGone(error) || latest.current.answers.key !== key) throw error;
+          leaveDraft(draftId);
+          before = latest.current;
+          // the key makes a new draft
+          return write(before);
+        });
         const now = latest.current;
         // sent or cleared meanwhile: nothing to note
         if (now.answers.key === before.answers.key) {
@@ -139,7 +172,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     });
     queue.current = run.catch(() => undefined);
     return run;
-  }, [put]);
+  }, [put, leaveDraft]);
 
   useEffect(() => {
     // an account's name and address are filled in by the page, a guest's are typed
@@ -211,6 +244,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     change,
     fill,
     save,
+    leaveDraft,
     waits: kept.waits === true,
     stopped: kept.stopped === true,
     setWaits,

@@ -11,6 +11,7 @@ import "@/messages/en/unsent";
 import type { Answers, Step } from "./answers";
 import { submitRequest } from "./api";
 import type { SentRequest } from "./storage";
+import { isDraftGone } from "./use-answers";
 import type { DocumentsState } from "./use-documents";
 
 export interface Complaint {
@@ -39,8 +40,19 @@ const stepOf: Record<string, Step> = {
 export const complaintsOf = (error: unknown): Complaint[] =>
   Object.entries(fieldErrors(error)).map(([field, message]) => ({ field, message, step: stepOf[field] ?? "review" }));
 
+/** The draft was deleted elsewhere, with the documents that were in it. */
+class DocumentsGone extends Error {
+  override name = "DocumentsGone";
+}
+
+/** One sentence about a request that could not be sent. */
+export const whyNotSent = (error: unknown): string =>
+  error instanceof DocumentsGone ? t("unsent.documentsGone") : errorMessage(error, "requestForm.submitFailed");
+
 export interface UseSubmit {
   signedIn: boolean;
+  /** Continues without a deleted draft; returns whether documents were deleted with it. */
+  leaveDraft: (draftId: string) => boolean;
   /** Whether the answers are still these. */
   isCurrent: (answers: Answers) => boolean;
   /** Called when the tried answers start or stop waiting for a connection. */
@@ -60,11 +72,20 @@ export interface Missed {
   presses: number;
 }
 
-export function useSubmit({ signedIn, isCurrent, onWaits, onSent }: UseSubmit) {
+export function useSubmit({ signedIn, leaveDraft, isCurrent, onWaits, onSent }: UseSubmit) {
   const queryClient = useQueryClient();
   const [missed, setMissed] = useState<Missed>({ at: null, presses: 0 });
   const submit = useMutation({
-    mutationFn: ({ answers }: Sending) => submitRequest(answers, signedIn),
+    mutationFn: async ({ answers }: Sending) => {
+      try {
+        return await submitRequest(answers, signedIn);
+      } catch (error) {
+        if (!signedIn || answers.draftId === null || !isDraftGone(error)) throw error;
+        // never without the documents that the person sees
+        if (leaveDraft(answers.draftId)) throw new DocumentsGone();
+        return await submitRequest({ ...answers, draftId: null }, signedIn);
+      }
+    },
     onSuccess: (result, { answers }) => {
       toast({
         title: t("requestForm.sentTitle"),
@@ -87,10 +108,12 @@ export function useSubmit({ signedIn, isCurrent, onWaits, onSent }: UseSubmit) {
       if (unreachable) setMissed(({ presses }) => ({ at: Date.now(), presses: presses + (pressed ? 1 : 0) }));
       // told in the page, the first by `WaitingToSend`
       if (unreachable || complaintsOf(error).length > 0 || isSessionExpired(error)) return;
+      // told by `leaveDraft`
+      if (error instanceof DocumentsGone) return;
       toast({
         variant: "destructive",
         title: t("requestForm.submitErrorTitle"),
-        description: errorMessage(error, "requestForm.submitFailed"),
+        description: whyNotSent(error),
       });
     },
   });

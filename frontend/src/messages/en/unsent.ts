@@ -9,4 +9,6 @@ export const unsent = define("unsent", {
   guestBody: "It has another email address than your account. If it is yours, it becomes part of your account.",
   guestYes: "Yes, it is mine",
   guestNo: "No, start a new one",
+  documentsGoneTitle: "Please add your documents again",
+  documentsGone: "This draft was deleted, and its documents with it. Your other answers are kept.",
 });

@@ -12,7 +12,7 @@ import { Button } from "@/components/ui/button";
 import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
-import { errorHint, errorMessage, fieldErrors } from "@/lib/errors";
+import { errorHint, fieldErrors } from "@/lib/errors";
 import { helpKindsQuery } from "@/lib/help-kinds-query";
 import { t } from "@/messages";
 import { localName } from "@/lib/local-name";
@@ -21,7 +21,7 @@ import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
 
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
 import { useDocuments } from "../use-documents";
-import { documentsArrived, useSendWaiting, useSubmit } from "../use-submit";
+import { documentsArrived, useSendWaiting, useSubmit, whyNotSent } from "../use-submit";
 import { NoCategories } from "./category-step";
 import { DetailsFields } from "./details-step";
 import { DocumentsField } from "./documents-field";
@@ -130,6 +130,7 @@ function OnePage({ state, user, expired }: FormProps) {
 
   const submit = useSubmit({
     signedIn,
+    leaveDraft: state.leaveDraft,
     isCurrent: state.isCurrent,
     onWaits: state.setWaits,
     onSent: (request) => {
@@ -216,7 +217,7 @@ function OnePage({ state, user, expired }: FormProps) {
         errorHint(submit.error) !== "key_reused" &&
         Object.keys(fieldErrors(submit.error)).length === 0 ? (
           <Notice tone="bad" role="alert" title={t("requestForm.submitErrorTitle")}>
-            {errorMessage(submit.error, "requestForm.submitFailed")}
+            {whyNotSent(submit.error)}
           </Notice>
         ) : null}
         <h2 className="text-xl">{t("requestForm.sectionHelp")}</h2>

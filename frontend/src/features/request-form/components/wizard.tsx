@@ -129,6 +129,7 @@ export function Wizard({ state, user, expired }: FormProps) {
   const documents = useDocuments({ answers, change, signedIn, save, onAdd: state.stopWaiting });
   const submit = useSubmit({
     signedIn,
+    leaveDraft: state.leaveDraft,
     isCurrent: state.isCurrent,
     onWaits: state.setWaits,
     onSent: (request) => {
