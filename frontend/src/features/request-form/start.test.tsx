@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { forgetOldAnswers, unsentRequest } from "@/lib/stored";
 import { emptyAnswers, type Answers } from "./answers";
-import { keptOfDraft, startFromDraft, startHere } from "./start";
+import { keptAfterDraft, keptOfDraft, startFromDraft, startHere } from "./start";
 import { forget, isOthersDevice, keep, leaveNothingHere, readKept, type Kept } from "./storage";
 
 const answers = (patch: Partial<Answers> = {}): Answers => ({
@@ -148,6 +148,24 @@ describe("opening a saved draft", () => {
     keep({ userId: "u1", draftId: null }, kept({ answers: answers({ draftId: "d1" }) }));
     expect(keptOfDraft("u1", "d1")?.answers.draftId).toBe("d1");
     expect(keptOfDraft("u1", "d2")).toBeNull();
+  });
+});
+
+describe("what is kept at a draft's address once the draft is gone", () => {
+  const slot = { userId: "u1", draftId: "d1" };
+  const sent = { number: "REQ-007", email: "m@mail.example", nonprofits: ["Harbor"], at: "2026-11-20T10:00:00Z" };
+
+  it("is the confirmation of its sending", () => {
+    keep(slot, kept({ answers: emptyAnswers("key-2"), sent }));
+    expect(keptAfterDraft("u1", "d1")?.sent).toEqual(sent);
+    expect(keptAfterDraft("u1", "d2")).toBeNull();
+  });
+
+  it("is the next request, but not the deleted draft itself", () => {
+    keep(slot, kept({ answers: answers({ draftId: "d2" }) }));
+    expect(keptAfterDraft("u1", "d1")?.answers.draftId).toBe("d2");
+    keep(slot, kept({ answers: answers({ draftId: "d1" }) }));
+    expect(keptAfterDraft("u1", "d1")).toBeNull();
   });
 });
 

@@ -36,6 +36,15 @@ export function keptOfDraft(userId: string, draftId: string): Kept | null {
   );
 }
 
+/**
+ * What this tab holds at the address of a draft that is no longer there: the confirmation that it was sent, or the next
+ * request begun after that.
+ */
+export function keptAfterDraft(userId: string, draftId: string): Kept | null {
+  const kept = readKept({ userId, draftId });
+  return kept && (kept.sent || kept.answers.draftId !== draftId) ? kept : null;
+}
+
 /** Unsaved work here wins; otherwise whichever side is newer. */
 export function startFromDraft(kept: Kept | null, draft: LoadedDraft): Kept {
   if (kept && (kept.dirty || (kept.syncedAt ?? "") >= draft.updatedAt)) return kept;

@@ -144,7 +144,16 @@ function OnePage({ state, user, expired }: FormProps) {
   const stopped = state.stopped && !expired;
   useSendWaiting({ waits, busy: submit.isPending || documents.busy || documents.failed, send: sendNow });
 
-  if (showsSent(params.get("step"), sent, answers) && sent) {
+  // The saved draft stays in the account, so its address must not show empty answers.
+  const startOver = () => {
+    const next = formParams(params, "single");
+    next.delete("draft");
+    void navigate(`${pathname}?${next}`);
+  };
+
+  // a draft's own address shows that it was sent
+  const wanted = params.get("step") ?? (params.has("draft") ? "sent" : null);
+  if (showsSent(wanted, sent, answers) && sent) {
     return (
       <Frame step="sent" title={t("requestForm.sentTitle")} saving={saving} expired={expired} hrefOf={stepHref}>
         <SentStep sent={sent} signedIn={signedIn} />
@@ -304,7 +313,7 @@ function OnePage({ state, user, expired }: FormProps) {
           <p className="small text-soft">{t("requestForm.submitNote")}</p>
         </div>
       </Form>
-      <Keep state={state} signedIn={signedIn} />
+      <Keep state={state} signedIn={signedIn} onCleared={startOver} />
     </FormPage>
   );
 }

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { queryClient } from "@/lib/query-client";
 import { aUser } from "@/testing/factories";
@@ -116,4 +116,63 @@ describe("a guest's request on this device when somebody signs in", () => {
       sessionStorage.clear();
     }
   });
+});
+
+describe("a saved draft", () => {
+  const identity = {
+    firstName: "Marie",
+    lastName: "Désir",
+    email: marie.email,
+    phone: "+1 207 555 0142",
+    address: "18 Main Street",
+    city: "Portland",
+    state: "ME",
+    postalCode: "04101",
+  };
+  const { key: _, ...saved } = kept({ draftId: "d1", identity, description: "From the account" }).answers;
+  const draft: LoadedDraft = { answers: saved, updatedAt: "2026-01-01T00:00:00Z", gone: 0 };
+  const OF_DRAFT = { userId: "u1", draftId: "d1" };
+
+  it.each(["wizard", "single"])("that was sent shows its confirmation after a reload (%s)", async (form) => {
+    keep(OF_DRAFT, {
+      ...kept({ ...emptyAnswers("key-2") }),
+      sent: { number: "REQ-042", email: "marie@mail.example", nonprofits: ["Harbor"], at: "2026-11-20T10:00:00Z" },
+    });
+    for (const step of ["&step=sent", "&step=review", ""]) {
+      const { unmount } = open(`/submit-request?draft=d1&form=${form}${step}`);
+      expect(await screen.findByTestId("request-number")).toHaveTextContent("REQ-042");
+      unmount();
+      queryClient.clear();
+    }
+  });
+
+  it("that was sent does not hide the request that was begun after it", async () => {
+    keep(OF_DRAFT, kept({ identity, description: "Another need" }));
+    open("/submit-request?draft=d1&step=details");
+    expect(await screen.findByLabelText("Details")).toHaveValue("Another need");
+  });
+
+  it("that was deleted is not shown again", async () => {
+    keep(OF_DRAFT, kept({ draftId: "d1" }));
+    open("/submit-request?draft=d1");
+    expect(await screen.findByRole("heading", { name: "This draft is not here anymore" })).toBeInTheDocument();
+  });
+
+  it.each(["wizard", "single"])(
+    "is left by 'Clear my answers', so that the old text does not come back (%s)",
+    async (form) => {
+      server.draft = draft;
+      const { user, router } = open(`/submit-request?draft=d1&step=details&form=${form}`);
+      expect(await screen.findByLabelText("Details")).toHaveValue("From the account");
+      await user.click(screen.getByRole("button", { name: "Clear my answers" }));
+      const dialog = within(screen.getByRole("alertdialog"));
+      await user.click(dialog.getByRole("button", { name: "Clear my answers" }));
+      const first = form === "single" ? "Submit Aid Request" : "Choose type of assistance";
+      expect(await screen.findByRole("heading", { name: first })).toBeInTheDocument();
+      await waitFor(() => expect(router.state.location.search).not.toContain("draft"));
+      expect(screen.getByRole("main")).toHaveFocus();
+      expect(screen.queryByDisplayValue("From the account")).toBeNull();
+      expect(readKept(OF_DRAFT)).toBeNull();
+    },
+  );
 });

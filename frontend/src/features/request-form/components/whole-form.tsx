@@ -15,7 +15,7 @@ import "@/messages/en/unsent";
 import type { Chosen } from "../answers";
 import { draftQuery, lastIdentityQuery } from "../api";
 import { adopt, guestAnswers, leaveToGuest } from "../guest-answers";
-import { begunWith, keptOfDraft, startFromDraft, startHere } from "../start";
+import { begunWith, keptAfterDraft, keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
 import { useAnswers } from "../use-answers";
 import { showFromTop } from "./frame";
@@ -49,6 +49,14 @@ function Settled({ begun }: WholeFormProps) {
   const left = ended === "choice" && user === null;
   const now = user ? user.id : owner === undefined || left ? null : owner;
   if (settled && now !== owner) setOwner(now);
+
+  // another request in the place of a draft
+  const before = useRef(draftId);
+  useLayoutEffect(() => {
+    if (before.current === draftId) return;
+    before.current = draftId;
+    showFromTop();
+  }, [draftId]);
 
   if (owner === undefined) return status === "failed" ? <Failed /> : <LoadingView />;
   const key = `${owner ?? "guest"}:${draftId ?? "new"}`;
@@ -146,10 +154,10 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
   // The wizard needs it after the draft, so both load in parallel.
   usePrefetchQuery(lastIdentityQuery(userId));
   const { data } = query;
-  const local = keptOfDraft(userId, draftId);
-  if (initial === null && data) setInitial(startFromDraft(local, data));
-  // the confirmation of a draft that was just sent, reloaded
-  if (initial === null && data === null && local?.sent) setInitial(local);
+  const after = data === null ? keptAfterDraft(userId, draftId) : null;
+  if (initial === null && data) setInitial(startFromDraft(keptOfDraft(userId, draftId), data));
+  // the draft was just sent, and the page is reloaded
+  if (initial === null && after) setInitial(after);
   useEffect(() => {
     if (data && data.gone > 0) toast({ variant: "info", title: t("requestForm.goneNonprofits", { count: data.gone }) });
   }, [data]);

@@ -103,7 +103,8 @@ export function Wizard({ state, user, expired }: FormProps) {
   // valid would interrupt typing.
   const [arrival, setArrival] = useState<Step | null>(null);
   if (arrival === null && !identifying) setArrival(furthestStep(identified));
-  const wanted = params.get("step") ?? (params.has("draft") ? (arrival ?? furthestStep(answers)) : null);
+  const inDraft = sent ? "sent" : (arrival ?? furthestStep(answers));
+  const wanted = params.get("step") ?? (params.has("draft") ? inDraft : null);
   const step: Step = showsSent(wanted, sent, answers)
     ? "sent"
     : allowedStep(wanted === "sent" ? null : wanted, answers);
@@ -124,6 +125,14 @@ export function Wizard({ state, user, expired }: FormProps) {
     void navigate(hrefOf(target), {
       replace: replace || new URLSearchParams(window.location.search).get("step") === target,
     });
+
+  // The saved draft stays in the account, so its address must not show empty answers.
+  const startOver = () => {
+    const next = new URLSearchParams(params);
+    next.delete("draft");
+    next.set("step", "category");
+    void navigate(`${pathname}?${next}`);
+  };
 
   const known = signedIn && !identifying && isAnswered(answers, "info");
   const documents = useDocuments({ answers, change, signedIn, save, onAdd: state.stopWaiting });
@@ -230,7 +239,7 @@ export function Wizard({ state, user, expired }: FormProps) {
           error={waits || stopped ? null : submit.error}
         />
       )}
-      {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={() => go("category")} />}
+      {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={startOver} />}
     </Frame>
   );
 }
@@ -282,7 +291,7 @@ export function Keep({
 }: {
   state: AnswersState;
   signedIn: boolean;
-  onCleared?: () => void;
+  onCleared: () => void;
 }) {
   const [asking, setAsking] = useState(false);
   const save = useMutation({
@@ -331,7 +340,7 @@ export function Keep({
         onConfirm={() => {
           setAsking(false);
           state.clear();
-          onCleared?.();
+          onCleared();
         }}
       />
     </div>
