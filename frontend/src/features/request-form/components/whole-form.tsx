@@ -2,6 +2,7 @@ import { QueryClientProvider, usePrefetchQuery, useQuery } from "@tanstack/react
 import { useEffect, useLayoutEffect, useRef, useState, type ReactElement } from "react";
 import { Link, useLocation, useSearchParams } from "react-router-dom";
 import { loginThen, paths } from "@/app/paths";
+import { ExitPage } from "@/components/exit-page";
 import { FormPage } from "@/components/pages";
 import { FailedState, LoadingView } from "@/components/states";
 import { Button } from "@/components/ui/button";
@@ -138,7 +139,18 @@ function FromHere({ userId, begun }: { userId: string | null } & WholeFormProps)
 /** A guest's answers name another address. They are not shown, because they may be another person's. */
 function IsItYours({ onYes, onNo }: { onYes: () => void; onNo: () => void }) {
   return (
-    <FormPage title={t("requestForm.title")} heading={t("unsent.guestTitle")} lead={t("unsent.guestBody")}>
+    <FormPage
+      className="wiz"
+      title={t("requestForm.title")}
+      heading={t("unsent.guestTitle")}
+      lead={t("unsent.guestBody")}
+      back={
+        <div className="wiz-top">
+          <span className="kicker">{t("requestForm.title")}</span>
+          <ExitPage />
+        </div>
+      }
+    >
       <div className="actions">
         <Button onClick={onYes}>{t("unsent.guestYes")}</Button>
         <Button onClick={onNo}>{t("unsent.guestNo")}</Button>
