@@ -147,7 +147,7 @@ describe("a draft that was deleted elsewhere", () => {
   it("takes its documents with it, and the person is told", () => {
     const documents = [file("stored", false), file("uploaded-as-guest", true)];
     const state = start(account, { ...kept({ category: food, draftId: "d1", documents }), waits: true });
-    act(() => void state.current.leaveDraft("d1"));
+    act(() => state.current.leaveDraft("d1"));
     expect(state.current.answers.documents.map(({ id }) => id)).toEqual(["uploaded-as-guest"]);
     // what was to be sent had the document
     expect(state.current.waits).toBe(false);

@@ -35,8 +35,8 @@ export interface AnswersState {
   fill: Change;
   /** Writes the draft now and gives its id; throws what the server answers. */
   save: () => Promise<string>;
-  /** Continues without a draft that was deleted elsewhere. Returns whether documents were deleted with it. */
-  leaveDraft: (draftId: string) => boolean;
+  /** Continues without a draft that was deleted elsewhere, and tells the person if documents were deleted with it. */
+  leaveDraft: (draftId: string) => void;
   /** The answers wait to be sent when online. */
   waits: boolean;
   /** They waited until they were changed: the person has to send them again. */
@@ -123,18 +123,17 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const leaveDraft = useCallback(
     (draftId: string) => {
       const { answers } = latest.current;
-      if (answers.draftId !== draftId) return false;
+      if (answers.draftId !== draftId) return;
       // a guest's uploads belong to the key
       const documents = answers.documents.filter(({ slot }) => slot);
       put({ ...latest.current, answers: { ...answers, draftId: null, documents }, dirty: true });
-      if (documents.length === answers.documents.length) return false;
+      if (documents.length === answers.documents.length) return;
       stopWaiting();
       toast({
         variant: "destructive",
         title: t("unsent.documentsGoneTitle"),
         description: t("unsent.documentsGone"),
       });
-      return true;
     },
     [put, stopWaiting],
   );

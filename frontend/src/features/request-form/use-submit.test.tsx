@@ -13,8 +13,8 @@ const gone = { code: "PT404", message: "The requested aid request could not be f
 const arrived = { id: "r1", request_number: "REQ-042", submitted_at: "2026-11-20T10:00:00Z", email: "m@mail.example" };
 const answers = { ...emptyAnswers("k1"), draftId: "d1" };
 
-function setUp({ documents = false, current = true } = {}) {
-  const leaveDraft = vi.fn(() => documents);
+function setUp({ current = true } = {}) {
+  const leaveDraft = vi.fn();
   const onSent = vi.fn();
   const queryClient = new QueryClient({ defaultOptions: { mutations: { retry: false } } });
   const wrapper = ({ children }: { children: ReactNode }) => (
@@ -40,11 +40,13 @@ it("sends a request whose draft was deleted elsewhere by its key", async () => {
 
 it("does not send a request without the documents that were deleted with its draft", async () => {
   vi.mocked(submitRequest).mockRejectedValueOnce(gone);
-  const { result, onSent } = setUp({ documents: true });
-  act(() => result.current.mutate({ answers }));
+  const { result, leaveDraft, onSent } = setUp();
+  const document = { id: "d", name: "letter.pdf", size: 1, path: "d1/letter.pdf", slot: false };
+  act(() => result.current.mutate({ answers: { ...answers, documents: [document] } }));
   await waitFor(() => expect(result.current.isError).toBe(true));
   expect(whyNotSent(result.current.error)).toMatch(/its documents with it/);
   expect(submitRequest).toHaveBeenCalledOnce();
+  expect(leaveDraft).toHaveBeenCalledWith("d1");
   expect(onSent).not.toHaveBeenCalled();
 });
 

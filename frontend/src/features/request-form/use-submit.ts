@@ -51,8 +51,8 @@ export const whyNotSent = (error: unknown): string =>
 
 export interface UseSubmit {
   signedIn: boolean;
-  /** Continues without a deleted draft; returns whether documents were deleted with it. */
-  leaveDraft: (draftId: string) => boolean;
+  /** Continues without a draft that was deleted. */
+  leaveDraft: (draftId: string) => void;
   /** Whether the answers are still these. */
   isCurrent: (answers: Answers) => boolean;
   /** Called when the tried answers start or stop waiting for a connection. */
@@ -81,8 +81,9 @@ export function useSubmit({ signedIn, leaveDraft, isCurrent, onWaits, onSent }: 
         return await submitRequest(answers, signedIn);
       } catch (error) {
         if (!signedIn || answers.draftId === null || !isDraftGone(error)) throw error;
-        // never without the documents that the person sees
-        if (leaveDraft(answers.draftId)) throw new DocumentsGone();
+        leaveDraft(answers.draftId);
+        // never without documents that the person saw
+        if (answers.documents.some(({ slot }) => !slot)) throw new DocumentsGone();
         return await submitRequest({ ...answers, draftId: null }, signedIn);
       }
     },
