@@ -9,6 +9,7 @@ import {
   isNotFound,
   isRefused,
   isSessionExpired,
+  nothingWritten,
 } from "./errors";
 
 describe("errorMessage", () => {
@@ -83,4 +84,19 @@ it("distinguishes refusals, missing rows, lost sessions and lost connections", (
   expect(isNetworkError({ name: "AuthRetryableFetchError", message: "" })).toBe(true);
   expect(isNetworkError({ name: "FunctionsFetchError", message: "Failed to send a request" })).toBe(true);
   expect(isNetworkError({ code: "42501", message: "permission denied" })).toBe(false);
+});
+
+it("knows which errors say that nothing was written", () => {
+  const refusals = ["42501", "23505", "22001", "PT409", "PGRST116"];
+  expect(refusals.filter((code) => !nothingWritten({ code, message: "no" }))).toEqual([]);
+  // the answer was lost, or the server failed while it worked
+  for (const error of [
+    new TypeError("Failed to fetch"),
+    { code: "", message: "TypeError: Failed to fetch" },
+    { message: "<html>502 Bad Gateway</html>" },
+    { code: "57P01", message: "terminating connection" },
+    { code: "PT500", message: "x" },
+    { code: "PGRST001", message: "x" },
+  ])
+    expect(nothingWritten(error)).toBe(false);
 });

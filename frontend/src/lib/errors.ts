@@ -94,6 +94,13 @@ export function isRefused(error: unknown): boolean {
   return code === "42501" || code === "PT403" || status === 403;
 }
 
+/**
+ * True when the database said no, so nothing was written. After a lost answer or a fault of the server, the write may
+ * have arrived.
+ */
+export const nothingWritten = (error: unknown): boolean =>
+  /^(?:PT4|PGRST[123]|P0001|2[2-8]|42)/.test(known(error).code ?? "");
+
 /** True when there is nothing under this id (or nothing this person may see). */
 export function isNotFound(error: unknown): boolean {
   const { code, status } = known(error);

@@ -1,4 +1,5 @@
 /** A profile's photo, an organization's logo: one file in a folder of its owner. */
+import { nothingWritten } from "./errors";
 import { newKey } from "./new-key";
 import { getSupabase } from "./supabase";
 
@@ -37,9 +38,10 @@ export async function replacePicture({
   if (error) throw error;
   try {
     await pointTo(path);
-  } catch (refused) {
-    await pictures.remove([path]);
-    throw refused;
+  } catch (error) {
+    // After a lost answer the row may point to the new picture. An unused one is deleted by the next change.
+    if (nothingWritten(error)) await pictures.remove([path]);
+    throw error;
   }
   // also deletes remains of earlier, incomplete changes; a newer file may be another tab's upload in progress
   const { data: found } = await pictures.list(folder);

@@ -1,6 +1,7 @@
 /** Uploads documents of requests: for an account into the request's folder, for a guest into a slot. */
 import { z } from "zod";
 import type { Database } from "@/types/database";
+import { nothingWritten } from "./errors";
 import { fileExtension, mimeTypeOf } from "./files";
 import { loadAppConfig } from "./env";
 import { newKey } from "./new-key";
@@ -39,9 +40,18 @@ async function accountHeaders(): Promise<Record<string, string>> {
   return { apikey: publishableKey, Authorization: `Bearer ${data.session?.access_token ?? publishableKey}` };
 }
 
-/** Puts a file into a request of the caller's account: the object first, then its row. */
-export async function uploadToRequest(requestId: string, chosen: File, sending: Sending = {}): Promise<StoredDocument> {
-  const supabase = await getSupabase();
+/** The stored object of a file, without its row. */
+interface StoredObject {
+  requestId: string;
+  path: string;
+  file: File;
+  mimeType: string;
+}
+
+/** Chosen files whose object is stored and whose row may be: its answer was lost. Sending one again continues here. */
+const unsettled = new WeakMap<File, StoredObject>();
+
+async function storeObject(requestId: string, chosen: File, sending: Sending): Promise<StoredObject> {
   const file = await shrinkPhoto(chosen);
   const path = `${requestId}/${newKey()}.${fileExtension(file.name) || "bin"}`;
   const mimeType = mimeTypeOf(file);
@@ -54,16 +64,53 @@ export async function uploadToRequest(requestId: string, chosen: File, sending: 
     signed: false,
     ...sending,
   });
+  return { requestId, path, file, mimeType };
+}
+
+/** Puts a file into a request of the caller's account: the object first, then its row. */
+export async function uploadToRequest(requestId: string, chosen: File, sending: Sending = {}): Promise<StoredDocument> {
+  const supabase = await getSupabase();
+  const before = unsettled.get(chosen);
+  const object = before?.requestId === requestId ? before : await storeObject(requestId, chosen, sending);
+  const { path, file, mimeType } = object;
+  const stored = (id: string): StoredDocument => {
+    unsettled.delete(chosen);
+    return { id, name: file.name, size: file.size, path, slot: false };
+  };
   const { data, error } = await supabase
     .from("request_documents")
     .insert({ request_id: requestId, name: nameOf(file), path, mime_type: mimeType, size_bytes: file.size })
     .select("id")
     .single();
-  if (error) {
+  if (!error) return stored(data.id);
+
+  // A row without its object would make the request impossible to send, so the object is removed only if there is no row.
+  const found = await supabase
+    .from("request_documents")
+    .select("id")
+    .eq("request_id", requestId)
+    .eq("path", path)
+    .maybeSingle();
+  if (found.data) return stored(found.data.id);
+  if (!found.error && nothingWritten(error)) {
+    unsettled.delete(chosen);
     await supabase.storage.from(BUCKET).remove([path]);
-    throw error;
+  } else {
+    // the server deletes objects without a row after some hours
+    unsettled.set(chosen, object);
   }
-  return { id: data.id, name: file.name, size: file.size, path, slot: false };
+  throw error;
+}
+
+/** Takes back what may have arrived of a file whose upload failed, as far as the connection allows. */
+export async function withdrawUpload(chosen: File): Promise<void> {
+  const object = unsettled.get(chosen);
+  if (!object) return;
+  unsettled.delete(chosen);
+  const { requestId, path } = object;
+  const supabase = await getSupabase();
+  const { error } = await supabase.from("request_documents").delete().eq("request_id", requestId).eq("path", path);
+  if (!error) await supabase.storage.from(BUCKET).remove([path]);
 }
 
 const slotSchema = z.object({ id: z.string(), bucket: z.string(), path: z.string() });

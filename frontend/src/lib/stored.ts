@@ -51,7 +51,9 @@ export function removeStored(shelf: Shelf, name: string): void {
 /** Where supabase-js keeps the session in localStorage. */
 export const SESSION_STORAGE_KEY = "aidbridge-auth";
 
-const GUEST_ANSWERS = "aidbridge-request:guest:";
+/** Answers of the request form, followed by their owner and their draft. */
+export const ANSWERS = "aidbridge-request:";
+const GUEST_ANSWERS = `${ANSWERS}guest:`;
 
 /** A guest's answers end after this: the device may be shared. */
 export const GUEST_KEEP_MS = 24 * 60 * 60_000;
@@ -62,6 +64,7 @@ export const isOver = (keptAt: number): boolean => Date.now() - keptAt > GUEST_K
 interface KeptAnswers {
   keptAt?: unknown;
   waits?: unknown;
+  stopped?: unknown;
 }
 
 /** When a guest's answers ended that waited to be sent. Says nothing of them. */
@@ -87,14 +90,17 @@ export function forgetOldAnswers(): void {
   }
 }
 
-/** A guest's request that was to be sent and is not: it waits for a connection, or its answers have been deleted meanwhile. */
-export function unsentRequest(): "waits" | "deleted" | null {
+/**
+ * A guest's request that was to be sent and is not: it waits for a connection, it was changed while it waited, or its
+ * answers have been deleted meanwhile.
+ */
+export function unsentRequest(): "waits" | "stopped" | "deleted" | null {
   try {
-    const waits = Object.keys(localStorage).some(
-      (name) =>
-        name.startsWith(GUEST_ANSWERS) && (readStoredJson("browser", name) as KeptAnswers | null)?.waits === true,
-    );
-    if (waits) return "waits";
+    const kept = Object.keys(localStorage)
+      .filter((name) => name.startsWith(GUEST_ANSWERS))
+      .map((name) => readStoredJson("browser", name) as KeptAnswers | null);
+    if (kept.some((answers) => answers?.waits === true)) return "waits";
+    if (kept.some((answers) => answers?.stopped === true)) return "stopped";
   } catch {
     return null;
   }
@@ -104,6 +110,14 @@ export function unsentRequest(): "waits" | "deleted" | null {
 
 /** The person was told, or has sent another one. */
 export const forgetUnsent = (): void => removeStored("browser", NEVER_SENT);
+
+/** Deletes this tab's copies of a draft that was deleted: it would come back from them, without a row to be saved in. */
+export function forgetDraft(userId: string, draftId: string): void {
+  removeStored("tab", `${ANSWERS}${userId}:${draftId}`);
+  const begun = `${ANSWERS}${userId}:new`;
+  const kept = readStoredJson("tab", begun) as { answers?: { draftId?: unknown } } | null;
+  if (kept?.answers?.draftId === draftId) removeStored("tab", begun);
+}
 
 /** Deletes what this account typed in this tab: everything whose name contains the user's id. */
 export function forgetTypedBy(userId: string): void {

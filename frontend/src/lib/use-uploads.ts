@@ -6,7 +6,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { t } from "@/messages";
 import "@/messages/en/files";
 import { errorMessage, isWrongFileType } from "./errors";
-import { removeDocument, type Sending, type StoredDocument } from "./request-documents";
+import { removeDocument, withdrawUpload, type Sending, type StoredDocument } from "./request-documents";
 import { toast } from "./toast";
 
 export interface Pending {
@@ -105,6 +105,7 @@ export function useUploads(given: UseUploads): Uploads {
 
   const drop = useCallback((file: File) => {
     stops.current.get(file)?.abort();
+    void withdrawUpload(file).catch(() => undefined);
     setPending((list) => list.filter((entry) => entry.file !== file));
   }, []);
 

@@ -20,6 +20,7 @@ export interface Catalogue {
   openRequest: typeof import("./en/openRequest").openRequest;
   texts: typeof import("./en/texts").texts;
   myRequests: typeof import("./en/myRequests").myRequests;
+  unsent: typeof import("./en/unsent").unsent;
   notSent: typeof import("./en/notSent").notSent;
   lookup: typeof import("./en/lookup").lookup;
   picker: typeof import("./en/picker").picker;

@@ -15,6 +15,7 @@ const FIRST: ReadonlySet<string> = new Set([
   "home",
   "refusals",
   "notSent",
+  "unsent",
 ]);
 
 const featureOf = (key: string) => key.split(".")[0] ?? "";

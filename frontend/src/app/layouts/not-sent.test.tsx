@@ -4,8 +4,9 @@ import { forgetOldAnswers, store } from "@/lib/stored";
 import { renderScreen } from "@/testing/render";
 import NotSent from "./not-sent";
 
-const pressed = () =>
-  store("browser", "aidbridge-request:guest:new", JSON.stringify({ keptAt: Date.now(), waits: true }));
+const kept = (how: object) =>
+  store("browser", "aidbridge-request:guest:new", JSON.stringify({ keptAt: Date.now(), ...how }));
+const pressed = () => kept({ waits: true });
 
 afterEach(() => {
   vi.useRealTimers();
@@ -23,6 +24,13 @@ it("links to an unsent request from every page except its form", () => {
   unmount();
   renderScreen(<NotSent />, { at: "/submit-request", path: "/submit-request" });
   expect(screen.queryByRole("status")).toBeNull();
+});
+
+it("says that a request that was changed while it waited has to be sent again", () => {
+  kept({ stopped: true });
+  renderScreen(<NotSent />);
+  expect(screen.getByRole("status")).toHaveTextContent("it does not go by itself anymore");
+  expect(screen.getByRole("link", { name: "Open it and send it" })).toBeInTheDocument();
 });
 
 it("says that the answers of an unsent request are gone until it is dismissed", async () => {

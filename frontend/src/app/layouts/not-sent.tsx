@@ -15,12 +15,12 @@ export default function NotSent() {
   const { pathname } = useLocation();
   const [closed, setClosed] = useState(false);
   const what = unsentRequest();
-  if (what === null || closed || (what === "waits" && forms.has(pathname))) return null;
+  if (what === null || closed || (what !== "deleted" && forms.has(pathname))) return null;
   return (
     <div className="wrap no-print">
-      {what === "waits" ? (
+      {what !== "deleted" ? (
         <Notice tone="warn" role="status" className="my-4" title={t("notSent.waits")}>
-          <p>{t("notSent.waitsBody")}</p>
+          <p>{t(what === "waits" ? "notSent.waitsBody" : "notSent.stoppedBody")}</p>
           <Button asChild className="mt-3">
             <Link to={`${paths.submitRequest}?step=review`}>{t("notSent.open")}</Link>
           </Button>

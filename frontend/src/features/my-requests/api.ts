@@ -6,6 +6,7 @@ import { whileDown } from "@/lib/live";
 import { reads } from "@/lib/query-keys";
 import { nothing, rpc } from "@/lib/rpc";
 import { searchPatterns } from "@/lib/search";
+import { forgetDraft } from "@/lib/stored";
 import { getSupabase } from "@/lib/supabase";
 import { instants, type RequestFilters } from "./filters";
 
@@ -139,7 +140,7 @@ export const draftsQuery = (userId: string) =>
     },
   });
 
-export function useDeleteDraft() {
+export function useDeleteDraft(userId: string) {
   const queryClient = useQueryClient();
   return useMutation({
     mutationFn: async (id: string) => {
@@ -147,6 +148,7 @@ export function useDeleteDraft() {
       const { error } = await supabase.from("requests").delete().eq("id", id).eq("status", "draft");
       if (error) throw error;
     },
+    onSuccess: (_, id) => forgetDraft(userId, id),
     onSettled: () => queryClient.invalidateQueries({ queryKey: reads.myRequests }),
   });
 }

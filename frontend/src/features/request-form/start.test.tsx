@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { forgetOldAnswers, unsentRequest } from "@/lib/stored";
 import { emptyAnswers, type Answers } from "./answers";
-import { keptOfDraft, startFromDraft, startHere } from "./start";
+import { keptAfterDraft, keptOfDraft, startFromDraft, startHere } from "./start";
 import { forget, isOthersDevice, keep, leaveNothingHere, readKept, type Kept } from "./storage";
 
 const answers = (patch: Partial<Answers> = {}): Answers => ({
@@ -117,25 +117,9 @@ describe("opening the form", () => {
     expect(startHere(null, "wizard").answers).toMatchObject({ key: "key-1", description: "Typed words" });
   });
 
-  it("takes over a guest's answers at sign-in, once", () => {
+  it("takes nothing of a guest into an account by itself", () => {
     keep({ userId: null, draftId: null }, kept());
-    expect(startHere("u1", "wizard")).toMatchObject({ dirty: true, answers: { description: "Typed words" } });
-    expect(readKept({ userId: null, draftId: null })).toBeNull();
-    expect(startHere("u2", "wizard").answers.description).toBe("");
-  });
-
-  it("takes over a guest's name typed before any answer", () => {
-    const named = { ...emptyAnswers("key-2").identity, firstName: "Marie" };
-    keep({ userId: null, draftId: null }, kept({ answers: { ...emptyAnswers("key-2", "single"), identity: named } }));
-    expect(startHere(null, "single").answers.identity.firstName).toBe("Marie");
-    expect(startHere("u1", "single").answers.identity.firstName).toBe("Marie");
-    expect(readKept({ userId: null, draftId: null })).toBeNull();
-  });
-
-  it("prefers the account's own unsent answers to a guest's", () => {
-    keep({ userId: null, draftId: null }, kept());
-    keep({ userId: "u1", draftId: null }, kept({ answers: answers({ description: "Mine, signed in" }) }));
-    expect(startHere("u1", "wizard").answers.description).toBe("Mine, signed in");
+    expect(startHere("u1", "wizard").answers.description).toBe("");
   });
 });
 
@@ -164,6 +148,24 @@ describe("opening a saved draft", () => {
     keep({ userId: "u1", draftId: null }, kept({ answers: answers({ draftId: "d1" }) }));
     expect(keptOfDraft("u1", "d1")?.answers.draftId).toBe("d1");
     expect(keptOfDraft("u1", "d2")).toBeNull();
+  });
+});
+
+describe("what is kept at a draft's address once the draft is gone", () => {
+  const slot = { userId: "u1", draftId: "d1" };
+  const sent = { number: "REQ-007", email: "m@mail.example", nonprofits: ["Harbor"], at: "2026-11-20T10:00:00Z" };
+
+  it("is the confirmation of its sending", () => {
+    keep(slot, kept({ answers: emptyAnswers("key-2"), sent }));
+    expect(keptAfterDraft("u1", "d1")?.sent).toEqual(sent);
+    expect(keptAfterDraft("u1", "d2")).toBeNull();
+  });
+
+  it("is the next request, but not the deleted draft itself", () => {
+    keep(slot, kept({ answers: answers({ draftId: "d2" }) }));
+    expect(keptAfterDraft("u1", "d1")?.answers.draftId).toBe("d2");
+    keep(slot, kept({ answers: answers({ draftId: "d1" }) }));
+    expect(keptAfterDraft("u1", "d1")).toBeNull();
   });
 });
 

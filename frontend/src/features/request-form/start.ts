@@ -2,9 +2,9 @@
  * The answers at the start of a visit: the browser's copy, the saved draft, or none. Pure except for reading the copy.
  */
 import { newKey } from "@/lib/new-key";
-import { emptyAnswers, isBlank, isUntouched, withCategory, type Answers, type Chosen } from "./answers";
+import { emptyAnswers, withCategory, type Answers, type Chosen } from "./answers";
 import type { LoadedDraft } from "./api";
-import { forget, keep, readKept, type Kept } from "./storage";
+import { readKept, type Kept } from "./storage";
 
 export const fresh = (form: Answers["form"]): Kept => ({
   answers: emptyAnswers(newKey(), form),
@@ -13,21 +13,9 @@ export const fresh = (form: Answers["form"]): Kept => ({
   sent: null,
 });
 
-/** The browser's copy for this person; a guest's answers move along when they sign in. */
-export function startHere(userId: string | null, form: Answers["form"]): Kept {
-  const own = readKept({ userId, draftId: null });
-  if (own && (own.sent || !isBlank(own.answers))) return own;
-  if (userId !== null) {
-    const guest = readKept({ userId: null, draftId: null });
-    if (guest && !isUntouched(guest.answers)) {
-      const adopted: Kept = { ...guest, dirty: true, sent: null, answers: { ...guest.answers, account: null } };
-      keep({ userId, draftId: null }, adopted);
-      forget({ userId: null, draftId: null });
-      return adopted;
-    }
-  }
-  return own ?? fresh(form);
-}
+/** The browser's copy for this person. A guest's answers move along by `guest-answers.ts`. */
+export const startHere = (userId: string | null, form: Answers["form"]): Kept =>
+  readKept({ userId, draftId: null }) ?? fresh(form);
 
 /** The same with the first question answered. */
 export const begunWith = (start: Kept, category: Chosen, selected: Chosen | null): Kept => ({
@@ -46,6 +34,15 @@ export function keptOfDraft(userId: string, draftId: string): Kept | null {
     copies.sort((a, b) => (b.syncedAt ?? "").localeCompare(a.syncedAt ?? ""))[0] ??
     null
   );
+}
+
+/**
+ * What this tab holds at the address of a draft that is no longer there: the confirmation that it was sent, or the next
+ * request begun after that.
+ */
+export function keptAfterDraft(userId: string, draftId: string): Kept | null {
+  const kept = readKept({ userId, draftId });
+  return kept && (kept.sent || kept.answers.draftId !== draftId) ? kept : null;
 }
 
 /** Unsaved work here wins; otherwise whichever side is newer. */

@@ -2,7 +2,7 @@
  * The browser's copy of an unsent request. Signed out it stays in localStorage; signed in it lives with
  * the tab (sessionStorage), bound to the account, because the account keeps the draft itself.
  */
-import { endAnswers, isOver, readStored, readStoredJson, removeStored, store, type Shelf } from "@/lib/stored";
+import { ANSWERS, endAnswers, isOver, readStored, readStoredJson, removeStored, store, type Shelf } from "@/lib/stored";
 import { emptyIdentity, type Answers } from "./answers";
 
 export interface SentRequest {
@@ -23,6 +23,8 @@ export interface Kept {
   syncedAt: string | null;
   /** Waiting to be sent: the server could not be reached, and it is sent automatically later. */
   waits?: boolean;
+  /** It waited until it was changed or taken into an account. It is sent only when the person says so again. */
+  stopped?: boolean;
   /** The last request that was sent from here: the confirmation survives a reload. */
   sent: SentRequest | null;
 }
@@ -34,7 +36,7 @@ export interface Slot {
 }
 
 const VERSION = 1;
-const name = ({ userId, draftId }: Slot) => `aidbridge-request:${userId ?? "guest"}:${draftId ?? "new"}`;
+const name = ({ userId, draftId }: Slot) => `${ANSWERS}${userId ?? "guest"}:${draftId ?? "new"}`;
 
 /** A guest said that the device is shared: answers are kept in this tab only. */
 const NOT_MINE = "aidbridge-not-my-phone";
@@ -50,9 +52,9 @@ export function readKept(slot: Slot): Kept | null {
     return null;
   }
   if (found.version !== VERSION || typeof found.answers?.key !== "string") return null;
-  const { answers, dirty, syncedAt, sent, waits } = found;
+  const { answers, dirty, syncedAt, sent, waits, stopped } = found;
   const whole = { ...answers, identity: { ...emptyIdentity, ...answers.identity } };
-  return { answers: whole, dirty, syncedAt, sent, ...(waits ? { waits } : {}) };
+  return { answers: whole, dirty, syncedAt, sent, ...(waits ? { waits } : {}), ...(stopped ? { stopped } : {}) };
 }
 
 /** False if the browser's storage is full or unavailable. */

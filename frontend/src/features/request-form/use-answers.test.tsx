@@ -1,5 +1,7 @@
 import { act, renderHook, waitFor } from "@testing-library/react";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { unsentRequest } from "@/lib/stored";
+import { currentToasts } from "@/lib/toast";
 import { emptyAnswers, type Answers } from "./answers";
 import { saveDraft } from "./api";
 import { readKept, type Kept, type Slot } from "./storage";
@@ -123,6 +125,80 @@ it("a save that ends after sending or clearing does not restore the draft", asyn
   expect(state.current).toMatchObject({ sent, answers: { category: null, draftId: null } });
   expect(state.current.answers.key).not.toBe("k1");
   expect(readKept(account)?.sent).toEqual(sent);
+});
+
+describe("a draft that was deleted elsewhere", () => {
+  const gone = { code: "PT404", message: "The requested aid request could not be found.", hint: "request_not_found" };
+  const file = (id: string, slot: boolean) => ({ id, name: `${id}.pdf`, size: 1, path: id, slot });
+
+  it("is saved again under the request's key", async () => {
+    const state = start(account, kept({ category: food, draftId: "d1", description: "We need food." }));
+    let saved: Promise<string> = Promise.resolve("");
+    act(() => void (saved = state.current.save()));
+    await waitFor(() => expect(saves).toHaveLength(1));
+    await act(async () => saves[0]?.fail(gone));
+    await waitFor(() => expect(saves).toHaveLength(2));
+    expect(saves[1]?.answers).toMatchObject({ key: "k1", draftId: null, description: "We need food." });
+    await act(async () => saves[1]?.arrive("d2"));
+    expect(await saved).toBe("d2");
+    expect(state.current).toMatchObject({ answers: { draftId: "d2" }, saving: { state: "account" } });
+  });
+
+  it("takes its documents with it, and the person is told", () => {
+    const documents = [file("stored", false), file("uploaded-as-guest", true)];
+    const state = start(account, { ...kept({ category: food, draftId: "d1", documents }), waits: true });
+    act(() => state.current.leaveDraft("d1"));
+    expect(state.current.answers.documents.map(({ id }) => id)).toEqual(["uploaded-as-guest"]);
+    // what was to be sent had the document
+    expect(state.current.waits).toBe(false);
+    expect(currentToasts()[0]).toMatchObject({ title: "Please add your documents again", open: true });
+  });
+
+  it("is not saved again if the answers were cleared meanwhile", async () => {
+    const state = start(account, kept({ category: food, draftId: "d1" }));
+    let saved: Promise<string> = Promise.resolve("");
+    act(() => void (saved = state.current.save()));
+    await waitFor(() => expect(saves).toHaveLength(1));
+    act(() => state.current.clear());
+    await act(async () => saves[0]?.fail(gone));
+    await expect(saved).rejects.toBe(gone);
+    expect(saves).toHaveLength(1);
+  });
+});
+
+describe("answers that wait to be sent", () => {
+  const person = { ...emptyAnswers("k1").identity, email: "m@mail.example" };
+  const waiting = () => start(guest, { ...kept({ category: food, description: "We need food." }), waits: true });
+
+  it("no longer go by themselves once they are changed, and the person is told", () => {
+    const state = waiting();
+    act(() => state.current.change({ description: "We need food and" }));
+    expect(state.current).toMatchObject({ waits: false, stopped: true });
+    expect(readKept(guest)).toMatchObject({ stopped: true, answers: { description: "We need food and" } });
+    expect(readKept(guest)?.waits).toBeUndefined();
+    expect(currentToasts()[0]).toMatchObject({ title: "Not sent yet", open: true });
+    expect(unsentRequest()).toBe("stopped");
+  });
+
+  it("still wait when the page fills something in or repeats what is there", () => {
+    const state = waiting();
+    act(() => state.current.fill({ form: "single", identity: person }));
+    // what a form says when it is shown
+    act(() =>
+      state.current.change({ description: "We need food.", texts: false, nonprofits: [], identity: { ...person } }),
+    );
+    expect(state.current).toMatchObject({ waits: true, stopped: false });
+  });
+
+  it("do not begin to wait if they were changed while they were on their way", () => {
+    const state = start(guest, kept({ category: food, description: "We need food." }));
+    const tried = state.current.answers;
+    act(() => state.current.change({ description: "We need food and" }));
+    act(() => state.current.setWaits(true, tried));
+    expect(state.current).toMatchObject({ waits: false, stopped: true });
+    act(() => state.current.setWaits(true, state.current.answers));
+    expect(state.current).toMatchObject({ waits: true, stopped: false });
+  });
 });
 
 it("clearing the answers removes everything from the browser", () => {

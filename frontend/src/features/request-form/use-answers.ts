@@ -1,10 +1,16 @@
 /** The answers while a person writes: kept in the browser at every change, saved to the account soon after. */
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
+import { errorHint } from "@/lib/errors";
 import { newKey } from "@/lib/new-key";
 import { forgetUnsent } from "@/lib/stored";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import { emptyAnswers, isBlank, isUntouched, stepNumber, type Answers } from "./answers";
 import { saveDraft } from "./api";
 import { furthestStep } from "./progress";
+import { contactFields, personalFields } from "./schema";
 import { forget, isOthersDevice, keep, leaveNothingHere, type Kept, type SentRequest, type Slot } from "./storage";
 
 /** How long after the last key the account's draft is written. */
@@ -23,12 +29,24 @@ export interface AnswersState {
   answers: Answers;
   sent: SentRequest | null;
   saving: Saving;
+  /** Takes what a person answers. Answers that wait to be sent no longer do. */
   change: Change;
+  /** Takes what the page fills in by itself. */
+  fill: Change;
   /** Writes the draft now and gives its id; throws what the server answers. */
   save: () => Promise<string>;
+  /** Continues without a draft that was deleted elsewhere, and tells the person if documents were deleted with it. */
+  leaveDraft: (draftId: string) => void;
   /** The answers wait to be sent when online. */
   waits: boolean;
-  setWaits: (waits: boolean) => void;
+  /** They waited until they were changed: the person has to send them again. */
+  stopped: boolean;
+  /** `tried`: the answers that could not be sent. They wait unless they were changed meanwhile. */
+  setWaits: (waits: boolean, tried?: Answers) => void;
+  /** Whether the answers are still these, but for what only the page knows. */
+  isCurrent: (answers: Answers) => boolean;
+  /** The person is changing the request, so it no longer goes by itself. */
+  stopWaiting: () => void;
   /** The request was sent, so the answers are cleared. */
   finish: (sent: SentRequest) => void;
   /** Starts another request with the same answers; the sent one is unchanged. */
@@ -40,6 +58,26 @@ export interface AnswersState {
   /** Says so. */
   keepInTab: () => void;
 }
+
+/** What the person said, in an order that does not depend on where it was written down. */
+const contentOf = (answers: Answers): string =>
+  JSON.stringify([
+    answers.category?.id,
+    answers.nonprofits.map(({ id }) => id),
+    [...personalFields, ...contactFields].map((field) => answers.identity[field]),
+    answers.texts ?? false,
+    answers.description,
+    answers.amount,
+    answers.consent,
+    answers.documents.map(({ id }) => id),
+    answers.account?.id,
+  ]);
+
+/** Whether these are the same answers for whoever reads the request. */
+const sameContent = (a: Answers, b: Answers): boolean => a === b || contentOf(a) === contentOf(b);
+
+/** The server has no such draft. */
+export const isDraftGone = (error: unknown): boolean => errorHint(error) === "request_not_found";
 
 export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): AnswersState {
   const [kept, setKept] = useState(initial);
@@ -53,7 +91,13 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     setKept(next);
   }, []);
 
-  const change = useCallback<Change>(
+  const stopWaiting = useCallback(() => {
+    if (!latest.current.waits) return;
+    put({ ...latest.current, waits: false, stopped: true });
+    toast({ variant: "info", title: t("requestForm.waitsTitle"), description: t("unsent.stoppedBody") });
+  }, [put]);
+
+  const fill = useCallback<Change>(
     (patch) => {
       const { answers } = latest.current;
       const changes = typeof patch === "function" ? patch(answers) : patch;
@@ -66,13 +110,48 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     },
     [put],
   );
+  const change = useCallback<Change>(
+    (patch) => {
+      const { answers } = latest.current;
+      fill(patch);
+      // half of a change must not be sent
+      if (!sameContent(answers, latest.current.answers)) stopWaiting();
+    },
+    [fill, stopWaiting],
+  );
+
+  const leaveDraft = useCallback(
+    (draftId: string) => {
+      const { answers } = latest.current;
+      if (answers.draftId !== draftId) return;
+      // a guest's uploads belong to the key
+      const documents = answers.documents.filter(({ slot }) => slot);
+      put({ ...latest.current, answers: { ...answers, draftId: null, documents }, dirty: true });
+      if (documents.length === answers.documents.length) return;
+      stopWaiting();
+      toast({
+        variant: "destructive",
+        title: t("unsent.documentsGoneTitle"),
+        description: t("unsent.documentsGone"),
+      });
+    },
+    [put, stopWaiting],
+  );
 
   const save = useCallback(() => {
+    const write = ({ answers }: Kept) => saveDraft(answers, stepNumber[furthestStep(answers)]);
     const run = queue.current.then(async () => {
-      const before = latest.current;
+      let before = latest.current;
       setSaving({ state: "saving" });
       try {
-        const row = await saveDraft(before.answers, stepNumber[furthestStep(before.answers)]);
+        const row = await write(before).catch((error: unknown) => {
+          const { draftId, key } = before.answers;
+          if (draftId === null || !isDraftGone(error) || latest.current.answers.key !== key) throw error;
+          leaveDraft(draftId);
+          before = latest.current;
+          // the key makes a new draft
+          return write(before);
+        });
         const now = latest.current;
         // sent or cleared meanwhile: nothing to note
         if (now.answers.key === before.answers.key) {
@@ -92,7 +171,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     });
     queue.current = run.catch(() => undefined);
     return run;
-  }, [put]);
+  }, [put, leaveDraft]);
 
   useEffect(() => {
     // an account's name and address are filled in by the page, a guest's are typed
@@ -141,7 +220,14 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     put({ ...latest.current, answers: { ...answers, key: newKey(), draftId: null, documents: [] }, dirty: true });
   }, [put]);
 
-  const setWaits = useCallback((waits: boolean) => put({ ...latest.current, waits }), [put]);
+  const isCurrent = useCallback((answers: Answers) => sameContent(answers, latest.current.answers), []);
+  const setWaits = useCallback(
+    (waits: boolean, tried?: Answers) => {
+      put({ ...latest.current, waits, stopped: false });
+      if (tried && !isCurrent(tried)) stopWaiting();
+    },
+    [put, isCurrent, stopWaiting],
+  );
 
   const [tabOnly, setTabOnly] = useState(() => !signedIn && isOthersDevice());
   const keepInTab = useCallback(() => {
@@ -155,9 +241,14 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     sent: kept.sent,
     saving: shown,
     change,
+    fill,
     save,
+    leaveDraft,
     waits: kept.waits === true,
+    stopped: kept.stopped === true,
     setWaits,
+    isCurrent,
+    stopWaiting,
     finish,
     renew,
     clear,

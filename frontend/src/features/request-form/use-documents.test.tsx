@@ -1,11 +1,12 @@
 import { act, renderHook, waitFor } from "@testing-library/react";
 import { beforeEach, expect, it, vi } from "vitest";
-import { removeDocument, uploadToSlot, type StoredDocument } from "@/lib/request-documents";
+import { removeDocument, uploadToRequest, uploadToSlot, type StoredDocument } from "@/lib/request-documents";
 import { emptyAnswers, type Answers } from "./answers";
 import { useDocuments } from "./use-documents";
 
 vi.mock("@/lib/request-documents", () => ({
   removeDocument: vi.fn(() => Promise.resolve()),
+  withdrawUpload: vi.fn(() => Promise.resolve()),
   uploadToRequest: vi.fn(),
   uploadToSlot: vi.fn(),
 }));
@@ -28,12 +29,14 @@ beforeEach(() => {
 });
 
 function setUp(key = "k1") {
+  const onAdd = vi.fn();
   let answers = emptyAnswers(key);
   const change = vi.fn((patch: Partial<Answers> | ((now: Answers) => Partial<Answers>)) => {
     answers = { ...answers, ...(typeof patch === "function" ? patch(answers) : patch) };
   });
   const hook = renderHook(
-    ({ answers: given }) => useDocuments({ answers: given, change, signedIn: false, save: () => Promise.resolve("d") }),
+    ({ answers: given }) =>
+      useDocuments({ answers: given, change, signedIn: false, save: () => Promise.resolve("d"), onAdd }),
     { initialProps: { answers } },
   );
   return {
@@ -106,4 +109,17 @@ it("keeps a rejected file in the list with the reason and offers no retry", asyn
   await act(async () => uploads[0]?.fail({ statusCode: "415", message: "no" }));
   expect(result.current).toMatchObject({ busy: false, failed: false });
   expect(result.current.pending[0]?.error).toBe("a.pdf is not an accepted file type.");
+});
+
+it("uploads a file for a draft that was deleted elsewhere into the one that is saved anew", async () => {
+  const onto = vi.mocked(uploadToRequest);
+  onto.mockRejectedValueOnce({ status: 403, message: "new row violates row-level security policy" });
+  onto.mockResolvedValueOnce({ ...stored("a.pdf"), slot: false });
+  const change = vi.fn();
+  const answers = { ...emptyAnswers("k1"), draftId: "d1" };
+  const given = { answers, change, signedIn: true, save: () => Promise.resolve("d2"), onAdd: () => undefined };
+  const { result } = renderHook(() => useDocuments(given));
+  act(() => result.current.add([file("a.pdf")]));
+  await waitFor(() => expect(change).toHaveBeenCalledOnce());
+  expect(onto.mock.calls.map(([id]) => id)).toEqual(["d1", "d2"]);
 });

@@ -1,6 +1,6 @@
 /** Uploads documents as soon as they are chosen. */
 import { useCallback } from "react";
-import { errorMessage } from "@/lib/errors";
+import { errorMessage, isRefused } from "@/lib/errors";
 import { removeDocument, uploadToRequest, uploadToSlot, type StoredDocument } from "@/lib/request-documents";
 import { toast } from "@/lib/toast";
 import { useUploads, type Pending } from "@/lib/use-uploads";
@@ -26,23 +26,35 @@ export interface UseDocuments {
   signedIn: boolean;
   /** The draft's id; saves the draft first when there is none. */
   save: () => Promise<string>;
+  /** Called when files are chosen, before they arrive. */
+  onAdd: () => void;
 }
 
-export function useDocuments({ answers, change, signedIn, save }: UseDocuments): DocumentsState {
+export function useDocuments({ answers, change, signedIn, save, onAdd }: UseDocuments): DocumentsState {
   const { key, draftId } = answers;
   const { pending, hold, send, drop } = useUploads({
     batch: key,
-    upload: async (file, sending) =>
-      signedIn ? uploadToRequest(draftId ?? (await save()), file, sending) : uploadToSlot(key, file, sending),
+    upload: async (file, sending) => {
+      if (!signedIn) return uploadToSlot(key, file, sending);
+      if (draftId === null) return uploadToRequest(await save(), file, sending);
+      try {
+        return await uploadToRequest(draftId, file, sending);
+      } catch (error) {
+        if (!isRefused(error)) throw error;
+        // a draft that was deleted elsewhere takes no files; saving makes a new one
+        return uploadToRequest(await save(), file, sending);
+      }
+    },
     onArrived: (document) => change((now) => ({ documents: [...now.documents, document] })),
   });
 
   const add = useCallback(
     (files: readonly File[]) => {
+      onAdd();
       hold(files);
       for (const file of files) void send(file);
     },
-    [hold, send],
+    [onAdd, hold, send],
   );
 
   const remove = useCallback(

@@ -7,9 +7,12 @@ import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/errors";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import type { Answers, Step } from "./answers";
 import { submitRequest } from "./api";
 import type { SentRequest } from "./storage";
+import { isDraftGone } from "./use-answers";
+import type { DocumentsState } from "./use-documents";
 
 export interface Complaint {
   field: string;
@@ -37,10 +40,23 @@ const stepOf: Record<string, Step> = {
 export const complaintsOf = (error: unknown): Complaint[] =>
   Object.entries(fieldErrors(error)).map(([field, message]) => ({ field, message, step: stepOf[field] ?? "review" }));
 
+/** The draft was deleted elsewhere, with the documents that were in it. */
+class DocumentsGone extends Error {
+  override name = "DocumentsGone";
+}
+
+/** One sentence about a request that could not be sent. */
+export const whyNotSent = (error: unknown): string =>
+  error instanceof DocumentsGone ? t("unsent.documentsGone") : errorMessage(error, "requestForm.submitFailed");
+
 export interface UseSubmit {
   signedIn: boolean;
-  /** Called when the answers start or stop waiting for a connection. */
-  onWaits: (waits: boolean) => void;
+  /** Continues without a draft that was deleted. */
+  leaveDraft: (draftId: string) => void;
+  /** Whether the answers are still these. */
+  isCurrent: (answers: Answers) => boolean;
+  /** Called when the tried answers start or stop waiting for a connection. */
+  onWaits: (waits: boolean, tried: Answers) => void;
   onSent: (sent: SentRequest) => void;
 }
 
@@ -56,15 +72,27 @@ export interface Missed {
   presses: number;
 }
 
-export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
+export function useSubmit({ signedIn, leaveDraft, isCurrent, onWaits, onSent }: UseSubmit) {
   const queryClient = useQueryClient();
   const [missed, setMissed] = useState<Missed>({ at: null, presses: 0 });
   const submit = useMutation({
-    mutationFn: ({ answers }: Sending) => submitRequest(answers, signedIn),
+    mutationFn: async ({ answers }: Sending) => {
+      try {
+        return await submitRequest(answers, signedIn);
+      } catch (error) {
+        if (!signedIn || answers.draftId === null || !isDraftGone(error)) throw error;
+        leaveDraft(answers.draftId);
+        // never without documents that the person saw
+        if (answers.documents.some(({ slot }) => !slot)) throw new DocumentsGone();
+        return await submitRequest({ ...answers, draftId: null }, signedIn);
+      }
+    },
     onSuccess: (result, { answers }) => {
       toast({
         title: t("requestForm.sentTitle"),
-        description: t("requestForm.sentToastBody", { id: result.request_number }),
+        description: t(isCurrent(answers) ? "requestForm.sentToastBody" : "unsent.sentBeforeChange", {
+          id: result.request_number,
+        }),
       });
       void queryClient.invalidateQueries({ queryKey: reads.myRequests });
       onSent({
@@ -75,16 +103,18 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
         ...(!signedIn && answers.account ? { account: answers.account.fullName || answers.account.email } : {}),
       });
     },
-    onError: (error, { pressed }) => {
+    onError: (error, { answers, pressed }) => {
       const unreachable = isNetworkError(error);
-      onWaits(unreachable);
+      onWaits(unreachable, answers);
       if (unreachable) setMissed(({ presses }) => ({ at: Date.now(), presses: presses + (pressed ? 1 : 0) }));
       // told in the page, the first by `WaitingToSend`
       if (unreachable || complaintsOf(error).length > 0 || isSessionExpired(error)) return;
+      // told by `leaveDraft`
+      if (error instanceof DocumentsGone) return;
       toast({
         variant: "destructive",
         title: t("requestForm.submitErrorTitle"),
-        description: errorMessage(error, "requestForm.submitFailed"),
+        description: whyNotSent(error),
       });
     },
   });
@@ -92,6 +122,13 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
 }
 
 export type Submit = ReturnType<typeof useSubmit>;
+
+/** Says why a request cannot be sent before its documents have arrived. Returns whether it can. */
+export function documentsArrived({ busy, failed }: Pick<DocumentsState, "busy" | "failed">): boolean {
+  if (busy) toast({ variant: "info", title: t("requestForm.documentsBusy") });
+  else if (failed) toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
+  return !busy && !failed;
+}
 
 const TRY_AGAIN_MS = 20_000;
 

@@ -65,7 +65,7 @@ export function DraftsScreen() {
       });
     }
   }, [failed]);
-  const remove = useDeleteDraft();
+  const remove = useDeleteDraft(user.id);
   const [asked, setAsked] = useState<Draft | null>(null);
   return (
     <DashboardPage

@@ -4,12 +4,12 @@ import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
-import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import type { Answers } from "../answers";
 import { detailsSchema, type Details } from "../schema";
 import type { DocumentsState } from "../use-documents";
+import { documentsArrived } from "../use-submit";
 import { DocumentsField } from "./documents-field";
 
 /** Description and amount, wired; shared with the single page. */
@@ -69,9 +69,7 @@ export function DetailsStep({ answers, documents, onDetails, onContinue }: Detai
     <Form
       form={form}
       onSubmit={() => {
-        if (documents.busy) toast({ variant: "info", title: t("requestForm.documentsBusy") });
-        else if (documents.failed) toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
-        else onContinue();
+        if (documentsArrived(documents)) onContinue();
       }}
     >
       <DetailsFields />

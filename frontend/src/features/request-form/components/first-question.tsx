@@ -14,7 +14,7 @@ import { isBlank, type Chosen } from "../answers";
 import { begunWith, startHere } from "../start";
 import { keep, readKept } from "../storage";
 import { CategoryStep, CategoryTail } from "./category-step";
-import { Frame } from "./frame";
+import { Frame, showFromTop } from "./frame";
 import type { WholeFormProps } from "./whole-form";
 
 /** The form's query parameters. */
@@ -96,8 +96,7 @@ export function RequestFormPage() {
   // as between two steps (`Frame`): when the next one stands, and again when its whole form does
   useLayoutEffect(() => {
     if (begun === undefined || (!whole && error !== null)) return;
-    window.scrollTo({ top: 0 });
-    document.getElementById("main")?.focus({ preventScroll: true });
+    showFromTop();
   }, [begun, whole, error]);
 
   if (first) return <FirstQuestion onChoose={choose} onAsked={setAsked} />;

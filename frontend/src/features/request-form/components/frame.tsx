@@ -112,6 +112,12 @@ export interface FrameProps {
   children: ReactNode;
 }
 
+/** Shows the page from its top and gives it the focus, for a new question in the place of the last one. */
+export function showFromTop(): void {
+  window.scrollTo({ top: 0 });
+  document.getElementById("main")?.focus({ preventScroll: true });
+}
+
 /**
  * The wizard's page: back and saved state, the bridge, the question. A new step takes the focus when it is shown; later
  * it would interrupt typing.
@@ -121,8 +127,7 @@ export function Frame({ step, title, lead, saving, expired, hrefOf, notice, chil
   useLayoutEffect(() => {
     if (before.current === step) return;
     before.current = step;
-    window.scrollTo({ top: 0 });
-    document.getElementById("main")?.focus({ preventScroll: true });
+    showFromTop();
   }, [step]);
 
   const number = stepNumber[step];

@@ -7,7 +7,7 @@ import { Button } from "@/components/ui/button";
 import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
 import { paths } from "@/app/paths";
-import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
+import { errorDetails, errorHint } from "@/lib/errors";
 import { formatMegabytes, formatMoney } from "@/lib/format";
 import { addressLines } from "@/lib/address";
 import { localName } from "@/lib/local-name";
@@ -18,7 +18,7 @@ import "@/messages/en/texts";
 import type { Answers, Step } from "../answers";
 import { parseDollars } from "@/schemas/amount";
 import { reviewSchema } from "../schema";
-import { complaintsOf } from "../use-submit";
+import { complaintsOf, whyNotSent } from "../use-submit";
 
 /** These answers were already sent, without later changes. */
 export function AlreadySent({ error, onRenew }: { error: unknown; onRenew: () => void }) {
@@ -56,7 +56,7 @@ export function Complaints({ error, hrefOf }: { error: unknown; hrefOf: (step: S
           ))}
         </ul>
       ) : (
-        <p>{errorMessage(error, "requestForm.submitFailed")}</p>
+        <p>{whyNotSent(error)}</p>
       )}
     </Notice>
   );

@@ -12,9 +12,8 @@ import { Button } from "@/components/ui/button";
 import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
-import { errorHint, errorMessage, fieldErrors } from "@/lib/errors";
+import { errorHint, fieldErrors } from "@/lib/errors";
 import { helpKindsQuery } from "@/lib/help-kinds-query";
-import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import { localName } from "@/lib/local-name";
 import "@/messages/en/requestForm";
@@ -22,12 +21,12 @@ import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
 
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
 import { useDocuments } from "../use-documents";
-import { useSendWaiting, useSubmit } from "../use-submit";
+import { documentsArrived, useSendWaiting, useSubmit, whyNotSent } from "../use-submit";
 import { NoCategories } from "./category-step";
 import { DetailsFields } from "./details-step";
 import { DocumentsField } from "./documents-field";
 import { formParams } from "./category-step";
-import { Frame, SaveNotices, SaveState, showSessionEnd } from "./frame";
+import { Frame, SaveNotices, SaveState, showFromTop, showSessionEnd } from "./frame";
 import { IdentityFields } from "./info-step";
 import { NonprofitPicker } from "./nonprofit-picker";
 import { AlreadySent } from "./review-step";
@@ -53,15 +52,28 @@ const fieldOf: Record<string, Parameters<ReturnType<typeof useForm<SinglePage>>[
 };
 
 /** Everything on one page. The answers are shared with the wizard, so people can switch at any time. */
-export function SinglePageForm({ state, user, expired }: FormProps) {
+export function SinglePageForm(props: FormProps) {
+  const { key } = props.state.answers;
+  const before = useRef(key);
+  // as between two steps (`Frame`)
+  useLayoutEffect(() => {
+    if (before.current === key) return;
+    before.current = key;
+    showFromTop();
+  }, [key]);
+  // another request has other fields
+  return <OnePage key={key} {...props} />;
+}
+
+function OnePage({ state, user, expired }: FormProps) {
   const { answers, sent, saving, change, save, finish } = state;
   const navigate = useNavigate();
   const { pathname } = useLocation();
   const [params] = useSearchParams();
   const signedIn = user !== null;
   const categories = useQuery(helpKindsQuery);
-  const { identifying: waiting } = useIdentified(user, answers, change);
-  const documents = useDocuments({ answers, change, signedIn, save });
+  const { identifying: waiting } = useIdentified(user, answers, state.fill);
+  const documents = useDocuments({ answers, change, signedIn, save, onAdd: state.stopWaiting });
   const stepHref = (step: string) => `${pathname}?${new URLSearchParams({ ...Object.fromEntries(params), step })}`;
 
   const form = useForm<SinglePage>({
@@ -118,6 +130,8 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
 
   const submit = useSubmit({
     signedIn,
+    leaveDraft: state.leaveDraft,
+    isCurrent: state.isCurrent,
     onWaits: state.setWaits,
     onSent: (request) => {
       finish(request);
@@ -127,9 +141,19 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
 
   const sendNow = () => submit.mutate({ answers });
   const waits = state.waits && !expired;
-  useSendWaiting({ waits, busy: submit.isPending, send: sendNow });
+  const stopped = state.stopped && !expired;
+  useSendWaiting({ waits, busy: submit.isPending || documents.busy || documents.failed, send: sendNow });
 
-  if (showsSent(params.get("step"), sent, answers) && sent) {
+  // The saved draft stays in the account, so its address must not show empty answers.
+  const startOver = () => {
+    const next = formParams(params, "single");
+    next.delete("draft");
+    void navigate(`${pathname}?${next}`);
+  };
+
+  // a draft's own address shows that it was sent
+  const wanted = params.get("step") ?? (params.has("draft") ? "sent" : null);
+  if (showsSent(wanted, sent, answers) && sent) {
     return (
       <Frame step="sent" title={t("requestForm.sentTitle")} saving={saving} expired={expired} hrefOf={stepHref}>
         <SentStep sent={sent} signedIn={signedIn} />
@@ -139,8 +163,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
 
   const send = () => {
     if (expired) return showSessionEnd();
-    if (documents.busy) return toast({ variant: "info", title: t("requestForm.documentsBusy") });
-    if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
+    if (!documentsArrived(documents)) return;
     // so that a reload finds the confirmation if the request arrives meanwhile
     void navigate(stepHref("review"), { replace: true, preventScrollReset: true });
     submit.mutate(
@@ -173,8 +196,15 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         </div>
       }
     >
-      {waits ? (
-        <WaitingToSend submit={submit} onSend={sendNow} onStop={() => state.setWaits(false)} />
+      {waits || stopped ? (
+        <WaitingToSend
+          submit={submit}
+          stopped={stopped}
+          onSend={() => {
+            if (documentsArrived(documents)) sendNow();
+          }}
+          onStop={() => state.setWaits(false)}
+        />
       ) : (
         <SaveNotices saving={saving} expired={expired} />
       )}
@@ -192,10 +222,11 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         />
         {submit.error &&
         !waits &&
+        !stopped &&
         errorHint(submit.error) !== "key_reused" &&
         Object.keys(fieldErrors(submit.error)).length === 0 ? (
           <Notice tone="bad" role="alert" title={t("requestForm.submitErrorTitle")}>
-            {errorMessage(submit.error, "requestForm.submitFailed")}
+            {whyNotSent(submit.error)}
           </Notice>
         ) : null}
         <h2 className="text-xl">{t("requestForm.sectionHelp")}</h2>
@@ -282,22 +313,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
           <p className="small text-soft">{t("requestForm.submitNote")}</p>
         </div>
       </Form>
-      <Keep
-        state={state}
-        signedIn={signedIn}
-        onCleared={() => {
-          form.reset({
-            categoryId: "",
-            nonprofits: [],
-            description: "",
-            amount: "",
-            identity: emptyIdentity,
-            texts: false,
-            consent: false,
-          });
-          filled.current = false;
-        }}
-      />
+      <Keep state={state} signedIn={signedIn} onCleared={startOver} />
     </FormPage>
   );
 }

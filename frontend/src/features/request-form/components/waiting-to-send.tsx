@@ -4,10 +4,13 @@ import { Notice } from "@/components/ui/notice";
 import { formatTime } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import type { Submit } from "../use-submit";
 
 export interface WaitingToSendProps {
   submit: Submit;
+  /** It was changed, so it no longer waits. */
+  stopped: boolean;
   onSend: () => void;
   onStop: () => void;
 }
@@ -16,7 +19,7 @@ export interface WaitingToSendProps {
  * Says clearly that a request is not sent yet, and what will happen. Nothing else on the page says so: a press of the
  * form's button, which may be far below, leads here.
  */
-export function WaitingToSend({ submit, onSend, onStop }: WaitingToSendProps) {
+export function WaitingToSend({ submit, stopped, onSend, onStop }: WaitingToSendProps) {
   const { isPending: busy, missed } = submit;
   const notice = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -27,24 +30,26 @@ export function WaitingToSend({ submit, onSend, onStop }: WaitingToSendProps) {
   return (
     <Notice ref={notice} tabIndex={-1} tone="warn" role="status" className="mb-6" title={t("requestForm.waitsTitle")}>
       <p>
-        {t("requestForm.waitsBody")}
-        {missed.at === null ? null : ` ${t("requestForm.waitsTried", { time: formatTime(missed.at) })}`}
+        {t(stopped ? "unsent.stoppedBody" : "requestForm.waitsBody")}
+        {stopped || missed.at === null ? null : ` ${t("requestForm.waitsTried", { time: formatTime(missed.at) })}`}
       </p>
-      <div className="actions mt-3">
-        <Button busy={busy} busyLabel={t("requestForm.submitting")} onClick={onSend}>
-          {t("requestForm.waitsSend")}
-        </Button>
-        <Button
-          variant="quiet"
-          disabled={busy}
-          onClick={() => {
-            onStop();
-            submit.reset();
-          }}
-        >
-          {t("requestForm.waitsStop")}
-        </Button>
-      </div>
+      {stopped ? null : (
+        <div className="actions mt-3">
+          <Button busy={busy} busyLabel={t("requestForm.submitting")} onClick={onSend}>
+            {t("requestForm.waitsSend")}
+          </Button>
+          <Button
+            variant="quiet"
+            disabled={busy}
+            onClick={() => {
+              onStop();
+              submit.reset();
+            }}
+          >
+            {t("requestForm.waitsStop")}
+          </Button>
+        </div>
+      )}
     </Notice>
   );
 }

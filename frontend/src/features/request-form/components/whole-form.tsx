@@ -1,7 +1,8 @@
 import { QueryClientProvider, usePrefetchQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useState, type ReactElement } from "react";
+import { useEffect, useLayoutEffect, useRef, useState, type ReactElement } from "react";
 import { Link, useLocation, useSearchParams } from "react-router-dom";
 import { loginThen, paths } from "@/app/paths";
+import { ExitPage } from "@/components/exit-page";
 import { FormPage } from "@/components/pages";
 import { FailedState, LoadingView } from "@/components/states";
 import { Button } from "@/components/ui/button";
@@ -11,11 +12,14 @@ import { queryClient } from "@/lib/query-client";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import type { Chosen } from "../answers";
 import { draftQuery, lastIdentityQuery } from "../api";
-import { begunWith, keptOfDraft, startFromDraft, startHere } from "../start";
+import { adopt, guestAnswers, leaveToGuest } from "../guest-answers";
+import { begunWith, keptAfterDraft, keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
 import { useAnswers } from "../use-answers";
+import { showFromTop } from "./frame";
 import { SinglePageForm } from "./single-page";
 import { Wizard } from "./wizard";
 
@@ -46,6 +50,14 @@ function Settled({ begun }: WholeFormProps) {
   const left = ended === "choice" && user === null;
   const now = user ? user.id : owner === undefined || left ? null : owner;
   if (settled && now !== owner) setOwner(now);
+
+  // another request in the place of a draft
+  const before = useRef(draftId);
+  useLayoutEffect(() => {
+    if (before.current === draftId) return;
+    before.current = draftId;
+    showFromTop();
+  }, [draftId]);
 
   if (owner === undefined) return status === "failed" ? <Failed /> : <LoadingView />;
   const key = `${owner ?? "guest"}:${draftId ?? "new"}`;
@@ -93,13 +105,58 @@ function SignInFirst() {
 
 function FromHere({ userId, begun }: { userId: string | null } & WholeFormProps) {
   const [params] = useSearchParams();
-  const { selectedNonprofit } = useSession();
-  const [initial] = useState(() => {
-    const start = startHere(userId, params.get("form") === "single" ? "single" : "wizard");
+  const { user, selectedNonprofit } = useSession();
+  const startWith = (adopted: Kept | null) => {
+    const start = adopted ?? startHere(userId, params.get("form") === "single" ? "single" : "wizard");
     return begun ? begunWith(start, begun, selectedNonprofit) : start;
+  };
+  const [guest] = useState(() => (user && user.id === userId ? guestAnswers(user) : null));
+  const [initial, setInitial] = useState(() => {
+    if (guest && userId !== null) return guest.theirs ? startWith(adopt(userId, guest.kept)) : null;
+    return startWith(null);
   });
   const [slot] = useState<Slot>({ userId, draftId: null });
-  return <Asked slot={slot} initial={initial} />;
+  const asked = useRef(initial === null);
+  useLayoutEffect(() => {
+    if (!initial || !asked.current) return;
+    asked.current = false;
+    showFromTop();
+  }, [initial]);
+  if (initial) return <Asked slot={slot} initial={initial} />;
+  return (
+    <IsItYours
+      onYes={() => {
+        if (guest && userId !== null) setInitial(startWith(adopt(userId, guest.kept)));
+      }}
+      onNo={() => {
+        if (guest && userId !== null) leaveToGuest(userId, guest.kept);
+        setInitial(startWith(null));
+      }}
+    />
+  );
+}
+
+/** A guest's answers name another address. They are not shown, because they may be another person's. */
+function IsItYours({ onYes, onNo }: { onYes: () => void; onNo: () => void }) {
+  return (
+    <FormPage
+      className="wiz"
+      title={t("requestForm.title")}
+      heading={t("unsent.guestTitle")}
+      lead={t("unsent.guestBody")}
+      back={
+        <div className="wiz-top">
+          <span className="kicker">{t("requestForm.title")}</span>
+          <ExitPage />
+        </div>
+      }
+    >
+      <div className="actions">
+        <Button onClick={onYes}>{t("unsent.guestYes")}</Button>
+        <Button onClick={onNo}>{t("unsent.guestNo")}</Button>
+      </div>
+    </FormPage>
+  );
 }
 
 function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
@@ -109,10 +166,10 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
   // The wizard needs it after the draft, so both load in parallel.
   usePrefetchQuery(lastIdentityQuery(userId));
   const { data } = query;
-  const local = keptOfDraft(userId, draftId);
-  if (initial === null && data) setInitial(startFromDraft(local, data));
-  // the confirmation of a draft that was just sent, reloaded
-  if (initial === null && data === null && local?.sent) setInitial(local);
+  const after = data === null ? keptAfterDraft(userId, draftId) : null;
+  if (initial === null && data) setInitial(startFromDraft(keptOfDraft(userId, draftId), data));
+  // the draft was just sent, and the page is reloaded
+  if (initial === null && after) setInitial(after);
   useEffect(() => {
     if (data && data.gone > 0) toast({ variant: "info", title: t("requestForm.goneNonprofits", { count: data.gone }) });
   }, [data]);
@@ -144,11 +201,11 @@ function Asked({ slot, initial }: { slot: Slot; initial: Kept }) {
   const state = useAnswers(slot, initial, slot.userId !== null && !expired);
   const asked = params.get("form");
   const form = asked === "single" || asked === "wizard" ? asked : state.answers.form;
-  const { change } = state;
+  const { fill } = state;
   const blankForm = state.answers.form;
   useEffect(() => {
-    if (form !== blankForm) change({ form });
-  }, [form, blankForm, change]);
+    if (form !== blankForm) fill({ form });
+  }, [form, blankForm, fill]);
   const Screen = form === "single" ? SinglePageForm : Wizard;
   return <Screen state={state} user={user} expired={expired} />;
 }

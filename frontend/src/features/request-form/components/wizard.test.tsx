@@ -1,13 +1,16 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { screen } from "@testing-library/react";
-import { beforeEach, expect, it, vi } from "vitest";
+import { act, screen, within } from "@testing-library/react";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { currentToasts } from "@/lib/toast";
 import { aUser } from "@/testing/factories";
 import { renderScreen } from "@/testing/render";
 import { emptyAnswers, emptyIdentity, type Answers } from "../answers";
 import type { Identity } from "../schema";
+import type { Kept } from "../storage";
 import { useAnswers } from "../use-answers";
 import { Wizard } from "./wizard";
 
+const submitRequest = vi.hoisted(() => vi.fn());
 const lastIdentity = vi.hoisted(() => ({ current: null as object | null }));
 vi.mock("../api", () => ({
   lastIdentityQuery: (userId: string) =>
@@ -22,9 +25,18 @@ vi.mock("../api", () => ({
       initialPageParam: 0,
       getNextPageParam: () => undefined,
     }),
+  submitRequest,
   saveDraft: () => Promise.resolve({ id: "draft-1", updated_at: "2026-01-01T00:00:00Z" }),
 }));
 
+vi.mock("@/lib/help-kinds-query", () => ({
+  helpKindsQuery: queryOptions({
+    queryKey: ["kinds"],
+    queryFn: () => Promise.resolve([{ id: "cat-001", name: "Food Assistance", description: "Groceries" }]),
+  }),
+}));
+/** Files never arrive. */
+vi.mock("@/lib/request-documents", () => ({ uploadToRequest: () => new Promise(() => undefined) }));
 vi.mock("@/lib/env", () => ({ useAppConfig: () => ({ sms: true }) }));
 
 const known: Identity = {
@@ -36,7 +48,21 @@ const known: Identity = {
   postalCode: "04101",
 };
 
-function Draft({ answers, textConsent = false }: { answers: Partial<Answers>; textConsent?: boolean }) {
+const noAnswers: Kept = { answers: emptyAnswers("key-1"), dirty: false, syncedAt: null, sent: null };
+
+function NewRequest() {
+  const state = useAnswers(account, noAnswers, true);
+  return <Wizard state={state} user={person} expired={false} />;
+}
+const account = { userId: "u1", draftId: null };
+
+interface DraftProps {
+  answers: Partial<Answers>;
+  textConsent?: boolean;
+  waits?: boolean;
+}
+
+function Draft({ answers, textConsent = false, waits = false }: DraftProps) {
   const state = useAnswers(
     { userId: "u1", draftId: "draft-1" },
     {
@@ -50,18 +76,22 @@ function Draft({ answers, textConsent = false }: { answers: Partial<Answers>; te
       dirty: false,
       syncedAt: "2026-01-01T00:00:00Z",
       sent: null,
+      waits,
     },
     true,
   );
-  return <Wizard state={state} user={{ ...user, textConsent }} expired={false} />;
+  return <Wizard state={state} user={{ ...person, textConsent }} expired={false} />;
 }
-const user = aUser({ id: "u1", fullName: "Marie Désir", email: "marie@test.example", phoneNumber: "" });
+const person = aUser({ id: "u1", fullName: "Marie Désir", email: "marie@test.example", phoneNumber: "" });
 const open = (answers: Partial<Answers> = {}) =>
-  renderScreen(<Draft answers={answers} />, { session: { user }, at: "/?draft=draft-1" });
+  renderScreen(<Draft answers={answers} />, { session: { user: person }, at: "/?draft=draft-1" });
 
 beforeEach(() => {
   sessionStorage.clear();
   lastIdentity.current = null;
+  submitRequest
+    .mockReset()
+    .mockResolvedValue({ request_number: "REQ-042", email: "m@mail.example", submitted_at: "2026-01-01T00:00:00Z" });
 });
 
 it("a continued draft stays on its step while its last answer is typed", async () => {
@@ -124,6 +154,69 @@ it("what is known is filled in when the step is first shown", async () => {
   expect(await screen.findByLabelText("Street address")).toHaveValue("18 Main Street");
   expect(screen.getByLabelText("City")).toHaveValue("Portland");
   expect(screen.getByLabelText("Postal/ZIP code")).toHaveValue("");
+});
+
+describe("a request that waits for a connection", () => {
+  const whole: Partial<Answers> = {
+    identity: { ...known, firstName: "Marie", lastName: "Désir", email: "marie@test.example" },
+    description: "We need food until my new job starts.",
+    consent: true,
+  };
+  const online = () => act(() => void window.dispatchEvent(new Event("online")));
+  /** The page is opened without a connection. */
+  const openOffline = async (step: string) => {
+    const line = vi.spyOn(navigator, "onLine", "get").mockReturnValue(false);
+    const { user } = renderScreen(<Draft answers={whole} waits />, {
+      session: { user: person },
+      at: `/?draft=draft-1&step=${step}`,
+    });
+    expect(await screen.findByText(/It goes by itself when the connection is back/)).toBeInTheDocument();
+    line.mockRestore();
+    return user;
+  };
+
+  it("is sent as it is when the connection is back", async () => {
+    await openOffline("details");
+    online();
+    expect(await screen.findByText("REQ-042")).toBeInTheDocument();
+    expect(submitRequest).toHaveBeenCalledOnce();
+  });
+
+  it("is not sent while it is being changed", async () => {
+    const user = await openOffline("details");
+    await user.type(screen.getByLabelText("Details"), " And");
+    online();
+    expect(await screen.findByText(/it does not go by itself anymore/)).toBeInTheDocument();
+    expect(submitRequest).not.toHaveBeenCalled();
+    await user.click(screen.getByRole("button", { name: "Continue" }));
+    await user.click(await screen.findByRole("button", { name: "Submit Request" }));
+    expect(await screen.findByText("REQ-042")).toBeInTheDocument();
+  });
+
+  it("is not sent without a file that is still on its way", async () => {
+    const user = await openOffline("details");
+    const input = document.querySelector<HTMLInputElement>("input[type=file]");
+    await user.upload(input as HTMLInputElement, new File(["x"], "letter.pdf", { type: "application/pdf" }));
+    online();
+    expect(await screen.findByText(/it does not go by itself anymore/)).toBeInTheDocument();
+    // the summary is one step ahead in the browser's history
+    await user.click(screen.getByRole("button", { name: "Continue" }));
+    expect(currentToasts()[0]).toMatchObject({ title: "Wait until your documents have arrived." });
+    expect(submitRequest).not.toHaveBeenCalled();
+  });
+});
+
+it("after the answers are cleared, a signed-in user is identified again", async () => {
+  lastIdentity.current = { ...known, postalCode: "" };
+  const { user } = renderScreen(<NewRequest />, { session: {}, at: "/?step=category" });
+  await user.click(await screen.findByRole("button", { name: /^Food Assistance/ }));
+  await user.click(await screen.findByRole("button", { name: "Clear my answers" }));
+  await user.click(within(screen.getByRole("alertdialog")).getByRole("button", { name: "Clear my answers" }));
+  await user.click(await screen.findByRole("button", { name: /^Food Assistance/ }));
+  await user.click(await screen.findByRole("button", { name: "Continue" }));
+  expect(await screen.findByLabelText("Email")).toHaveValue("marie@test.example");
+  expect(screen.getByLabelText("First name")).toHaveValue("Marie");
+  expect(screen.getByLabelText("Phone")).toHaveValue("+1 207 555 0142");
 });
 
 it("a continued draft asks for missing details", async () => {

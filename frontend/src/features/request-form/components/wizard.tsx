@@ -18,7 +18,7 @@ import { lastIdentityQuery } from "../api";
 import type { Identity } from "../schema";
 import type { AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
-import { useSendWaiting, useSubmit } from "../use-submit";
+import { documentsArrived, useSendWaiting, useSubmit } from "../use-submit";
 import { CategoryStep, CategoryTail } from "./category-step";
 import { DetailsStep } from "./details-step";
 import { Frame, showSessionEnd } from "./frame";
@@ -62,27 +62,30 @@ export const placeOf = ({ city, state }: Pick<Identity, "city" | "state">): stri
     .join(", ");
 
 /** Identifies a signed-in person from the session, and spares them typing a known address again. */
-export function useIdentified(user: AppUser | null, answers: Answers, change: AnswersState["change"]) {
+export function useIdentified(user: AppUser | null, answers: Answers, fill: AnswersState["fill"]) {
   const last = useQuery({ ...lastIdentityQuery(user?.id ?? ""), enabled: user !== null });
+  const { key } = answers;
   const identity = withKnown(answers.identity, user, last.data);
-  // Whose answers hold what is known: fields that are shown earlier would stay empty.
+  // Whose answers hold what is known, and which: fields that are shown earlier would stay empty.
   const [filled, setFilled] = useState<string | null>(null);
-  if (user && filled !== user.id && !last.isPending && JSON.stringify(identity) === JSON.stringify(answers.identity)) {
-    setFilled(user.id);
+  const whose = user && `${user.id} ${key}`;
+  if (whose && filled !== whose && !last.isPending && JSON.stringify(identity) === JSON.stringify(answers.identity)) {
+    setFilled(whose);
   }
   useEffect(() => {
     if (!user) return;
-    change((now) => {
+    fill((now) => {
+      if (now.key !== key) return {};
       const identity = withKnown(now.identity, user, last.data);
       return {
         ...(JSON.stringify(identity) === JSON.stringify(now.identity) ? {} : { identity }),
         ...(now.texts === undefined && user.textConsent ? { texts: true } : {}),
       };
     });
-    // once per person and server answer, not per keystroke
-  }, [user, last.data, change]);
+    // once per person, server answer and request, not per keystroke
+  }, [user, last.data, key, fill]);
   return {
-    identifying: user !== null && filled !== user.id && answers.identity.address === "",
+    identifying: user !== null && filled !== whose && answers.identity.address === "",
     /** The answers as they are once the effect above has run. */
     identified: { ...answers, identity },
   };
@@ -95,12 +98,13 @@ export function Wizard({ state, user, expired }: FormProps) {
   const { pathname } = useLocation();
   const [params] = useSearchParams();
   // the identity is known, so the step need not be shown
-  const { identifying, identified } = useIdentified(user, answers, change);
+  const { identifying, identified } = useIdentified(user, answers, state.fill);
   // A saved draft opens where it was left. This is decided once: a step that advanced as soon as its last answer became
   // valid would interrupt typing.
   const [arrival, setArrival] = useState<Step | null>(null);
   if (arrival === null && !identifying) setArrival(furthestStep(identified));
-  const wanted = params.get("step") ?? (params.has("draft") ? (arrival ?? furthestStep(answers)) : null);
+  const inDraft = sent ? "sent" : (arrival ?? furthestStep(answers));
+  const wanted = params.get("step") ?? (params.has("draft") ? inDraft : null);
   const step: Step = showsSent(wanted, sent, answers)
     ? "sent"
     : allowedStep(wanted === "sent" ? null : wanted, answers);
@@ -122,10 +126,20 @@ export function Wizard({ state, user, expired }: FormProps) {
       replace: replace || new URLSearchParams(window.location.search).get("step") === target,
     });
 
+  // The saved draft stays in the account, so its address must not show empty answers.
+  const startOver = () => {
+    const next = new URLSearchParams(params);
+    next.delete("draft");
+    next.set("step", "category");
+    void navigate(`${pathname}?${next}`);
+  };
+
   const known = signedIn && !identifying && isAnswered(answers, "info");
-  const documents = useDocuments({ answers, change, signedIn, save });
+  const documents = useDocuments({ answers, change, signedIn, save, onAdd: state.stopWaiting });
   const submit = useSubmit({
     signedIn,
+    leaveDraft: state.leaveDraft,
+    isCurrent: state.isCurrent,
     onWaits: state.setWaits,
     onSent: (request) => {
       finish(request);
@@ -134,7 +148,8 @@ export function Wizard({ state, user, expired }: FormProps) {
   });
   const sendNow = () => submit.mutate({ answers });
   const waits = state.waits && !expired;
-  useSendWaiting({ waits, busy: submit.isPending, send: sendNow });
+  const stopped = state.stopped && !expired;
+  useSendWaiting({ waits, busy: submit.isPending || documents.busy || documents.failed, send: sendNow });
   const onIdentity = useCallback(
     (identity: Partial<Answers["identity"]>) => change((now) => ({ identity: { ...now.identity, ...identity } })),
     [change],
@@ -158,7 +173,16 @@ export function Wizard({ state, user, expired }: FormProps) {
     <Frame
       {...frame}
       notice={
-        waits ? <WaitingToSend submit={submit} onSend={sendNow} onStop={() => state.setWaits(false)} /> : undefined
+        waits || stopped ? (
+          <WaitingToSend
+            submit={submit}
+            stopped={stopped}
+            onSend={() => {
+              if (documentsArrived(documents)) sendNow();
+            }}
+            onStop={() => state.setWaits(false)}
+          />
+        ) : undefined
       }
     >
       {step === "category" ? (
@@ -205,17 +229,17 @@ export function Wizard({ state, user, expired }: FormProps) {
           onConsent={(consent) => change({ consent })}
           onSubmit={() => {
             if (expired) showSessionEnd();
-            else submit.mutate({ answers, pressed: true });
+            else if (documentsArrived(documents)) submit.mutate({ answers, pressed: true });
           }}
           onRenew={() => {
             state.renew();
             submit.reset();
           }}
           busy={submit.isPending}
-          error={waits ? null : submit.error}
+          error={waits || stopped ? null : submit.error}
         />
       )}
-      {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={() => go("category")} />}
+      {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={startOver} />}
     </Frame>
   );
 }

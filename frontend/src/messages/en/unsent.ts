@@ -1,0 +1,14 @@
+import { define } from "../catalogue";
+
+/** A request that changes while it is unsent: by its writer, by a sign-in, or because its draft is gone. */
+export const unsent = define("unsent", {
+  stoppedBody:
+    "Something changed, so it does not go by itself anymore. When you are ready, press 'Submit Request' again.",
+  sentBeforeChange: "Your request ID is {id}. What you changed just now is not in it.",
+  guestTitle: "Someone began a request on this device. Is it yours?",
+  guestBody: "It has a different email address than your account. If it is yours, it becomes part of your account.",
+  guestYes: "Yes, it is mine",
+  guestNo: "No, start a new one",
+  documentsGoneTitle: "Please add your documents again",
+  documentsGone: "This draft was deleted, and its documents with it. Your other answers are kept.",
+});
