@@ -34,7 +34,7 @@ use crate::realtime::Realtime;
 use crate::rest::{self, Rest};
 use crate::storage;
 pub use census::Census;
-pub use traffic::{Traffic, count};
+pub use traffic::Traffic;
 
 /// How long `/metrics` waits for disks.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
