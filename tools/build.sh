@@ -10,7 +10,7 @@ web() {
   tools/install.sh frontend
   tools/build-web.sh
 }
-# Features that only releases have because they take long to compile: OpenTelemetry, HTTPS, AVIF's encoder.
+# Features that only releases have because they take long to compile: image transformation, HTTPS, OpenTelemetry, NATS.
 features=()
 case $profile in
   quick) features=(--no-default-features) ;;

@@ -34,7 +34,7 @@ use crate::http::door::Door;
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
 use crate::http::span;
-use crate::http::traffic::{self, Traffic};
+use crate::http::traffic::Traffic;
 use crate::jwt::bearer::{Bearer, unverified_subject};
 use crate::jwt::{self, Issuers, KeySet};
 use crate::mail::MailConfig;
@@ -350,17 +350,11 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
 
 /// Serves the REST API alone, at `/`.
 pub fn serve_rest(rest: Rest, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
-    listen::serve(listeners, shutdown_seconds, move || {
-        let door = Door::default();
-        ActixApp::new()
-            .wrap(from_fn(share_writes))
-            .wrap(from_fn(span::in_span))
-            .app_data(web::Data::new(rest.bodies.clone()))
-            .app_data(web::Data::new(rest.live.settings().config.trusted_proxies.clone()))
-            .app_data(web::Data::new(rest.clone()))
-            .wrap_fn(body_limits::bound)
-            .wrap_fn(move |request, next| door.pass(request, next))
-            .configure(rest::configure)
+    serve_alone(listeners, shutdown_seconds, move |service| {
+        let proxies = rest.live.settings().config.trusted_proxies.clone();
+        service.app_data(web::Data::new(proxies));
+        service.app_data(web::Data::new(rest.bodies.clone())).app_data(web::Data::new(rest.clone()));
+        rest::configure(service);
     })
 }
 
@@ -372,17 +366,10 @@ pub fn serve_auth(
     listeners: Vec<Listener>,
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
-    listen::serve(listeners, shutdown_seconds, move || {
-        let door = Door::default();
-        ActixApp::new()
-            .app_data(web::Data::new(traffic.clone()))
-            .wrap(from_fn(traffic::count))
-            .wrap(from_fn(span::in_span))
-            .wrap_fn(body_limits::bound)
-            .wrap_fn(move |request, next| door.pass(request, next))
-            .app_data(web::Data::new(bodies.clone()))
-            .app_data(web::Data::new(auth.trusted_proxies().clone()))
-            .configure(|service| auth::configure(Arc::clone(&auth), service))
+    serve_alone(listeners, shutdown_seconds, move |service| {
+        service.app_data(web::Data::new(bodies.clone())).app_data(web::Data::new(traffic.clone()));
+        service.app_data(web::Data::new(auth.trusted_proxies().clone()));
+        auth::configure(Arc::clone(&auth), service);
     })
 }
 
@@ -394,19 +381,10 @@ pub fn serve_storage(
     listeners: Vec<Listener>,
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
-    listen::serve(listeners, shutdown_seconds, move || {
-        let door = Door::default();
-        ActixApp::new()
-            .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
-            .app_data(web::Data::new(traffic.clone()))
-            .wrap(from_fn(traffic::count))
-            .wrap(from_fn(span::in_span))
-            .wrap_fn(body_limits::bound)
-            .wrap_fn(move |request, next| door.pass(request, next))
-            .app_data(web::Data::new(bodies.clone()))
-            .app_data(web::Data::new(storage.trusted_proxies().clone()))
-            .app_data(web::Data::new(storage.clone()))
-            .configure(storage::configure)
+    serve_alone(listeners, shutdown_seconds, move |service| {
+        service.app_data(web::Data::new(bodies.clone())).app_data(web::Data::new(traffic.clone()));
+        service.app_data(web::Data::new(storage.trusted_proxies().clone())).app_data(web::Data::new(storage.clone()));
+        storage::configure(service);
     })
 }
 
@@ -417,15 +395,35 @@ pub fn serve_realtime(
     listeners: Vec<Listener>,
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
+    serve_alone(listeners, shutdown_seconds, move |service| {
+        service.app_data(web::Data::new(traffic.clone()));
+        realtime.clone().configure(service);
+    })
+}
+
+/// Serves one API at `/`. `configure` is boxed, so that HTTP is compiled once for all four.
+fn serve_alone(
+    listeners: Vec<Listener>,
+    shutdown_seconds: u64,
+    configure: impl Fn(&mut ServiceConfig) + Send + Sync + 'static,
+) -> io::Result<Server> {
+    let configure: Arc<dyn Fn(&mut ServiceConfig) + Send + Sync> = Arc::new(configure);
+    serve_configured(listeners, shutdown_seconds, configure)
+}
+
+fn serve_configured(
+    listeners: Vec<Listener>,
+    shutdown_seconds: u64,
+    configure: Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>,
+) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
         let door = Door::default();
         ActixApp::new()
-            .app_data(web::Data::new(traffic.clone()))
-            .wrap(from_fn(traffic::count))
+            .wrap(from_fn(attend))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
             .wrap_fn(move |request, next| door.pass(request, next))
-            .configure(|service| realtime.clone().configure(service))
+            .configure(|service| configure(service))
     })
 }
 
@@ -534,13 +532,21 @@ impl Write {
     }
 }
 
-/// Middleware of the REST API alone, which [`log_request`] contains.
-async fn share_writes(
+/// Middleware of an API alone: the part of [`log_request`] and of the full server's headers that it needs.
+async fn attend(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let begun = request.app_data::<web::Data<Traffic>>().map(|traffic| traffic.begin(request.path()));
     let write = Write::of(&request).map(|write| Write { is_rest: true, ..write });
-    let response = next.call(request).await?;
+    let serves_files = request.app_data::<web::Data<Storage>>().is_some();
+    let mut response = next.call(request).await?;
+    if serves_files && !response.headers().contains_key(X_CONTENT_TYPE_OPTIONS) {
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    if let Some(begun) = begun {
+        begun.answered(response.status().as_u16());
+    }
     if let Some(write) = write {
         write.share(response.status().as_u16()).await;
     }

@@ -21,7 +21,8 @@
 pub use ferrobase_app::{admin, app, functions, gateway, telemetry, web};
 pub use ferrobase_auth::auth;
 pub use ferrobase_backup::{backup, upgrade};
-pub use ferrobase_foundation::{config, db, http, jwt, mail, schema_cache, secret, sms};
+pub use ferrobase_foundation::{config, db, http, jwt, schema_cache, secret};
+pub use ferrobase_mail::{mail, sms};
 pub use ferrobase_platform::{audit, embedded_pg, extensions, jobs, migrate, project};
 pub use ferrobase_realtime::realtime;
 pub use ferrobase_rest::rest;

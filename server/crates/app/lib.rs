@@ -2,7 +2,8 @@
 
 use ferrobase_auth::auth;
 use ferrobase_backup::backup;
-use ferrobase_foundation::{config, db, http, jwt, mail, sms};
+use ferrobase_foundation::{config, db, http, jwt};
+use ferrobase_mail::{mail, sms};
 use ferrobase_platform::{audit, jobs, migrate, project};
 use ferrobase_realtime::realtime;
 use ferrobase_rest::rest;

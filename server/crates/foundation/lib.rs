@@ -9,13 +9,9 @@ pub mod db;
 pub mod http;
 #[path = "../../src/jwt/mod.rs"]
 pub mod jwt;
-#[path = "../../src/mail/mod.rs"]
-pub mod mail;
 #[path = "../../src/owner.rs"]
 pub mod owner;
 #[path = "../../src/schema_cache/mod.rs"]
 pub mod schema_cache;
 #[path = "../../src/secret.rs"]
 pub mod secret;
-#[path = "../../src/sms/mod.rs"]
-pub mod sms;

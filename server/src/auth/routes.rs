@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use crate::auth::Auth;
@@ -32,7 +33,7 @@ pub async fn handle(http: HttpRequest, payload: web::Payload, auth: web::Data<Au
     let path = path.strip_prefix(auth.mount.as_str()).unwrap_or(path).to_owned();
     let deadline = auth.config.max_request_duration;
     let request = Request::new(Arc::clone(&auth), http.clone(), path, body, id.clone());
-    let answered = AssertUnwindSafe(tokio::time::timeout(deadline, Box::pin(route(&request)))).catch_unwind().await;
+    let answered = AssertUnwindSafe(tokio::time::timeout(deadline, boxed(route(&request)))).catch_unwind().await;
     let mut response = match answered {
         Ok(Ok(Ok(response))) => response,
         Ok(Ok(Err(error))) => error.respond(http.headers(), &id),
@@ -68,11 +69,18 @@ async fn read_body(mut payload: web::Payload) -> Body {
     Body::Bytes(bytes)
 }
 
+/// An answer to come, on the heap: otherwise one function would be compiled from all flows, with code to drop each of them half way.
+fn boxed<'a>(
+    answer: impl Future<Output = AuthResult<HttpResponse>> + 'a,
+) -> LocalBoxFuture<'a, AuthResult<HttpResponse>> {
+    Box::pin(answer)
+}
+
 /// Runs the arm of the request's method, or answers 405 with the available methods.
 macro_rules! methods {
     ($request:expr, $($method:ident => $answer:expr,)+) => {
         match *$request.method() {
-            $(Method::$method => $answer,)+
+            $(Method::$method => boxed(async { $answer }).await,)+
             _ => Err(AuthError::MethodNotAllowed(vec![$(Method::$method),+])),
         }
     };
@@ -99,7 +107,7 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
             },)
         }
         (["authorize"], false) => methods!(request, GET => oauth::authorize(request).await,),
-        (["callback"], _) => oauth::callback(request).await,
+        (["callback"], _) => boxed(oauth::callback(request)).await,
         (["signup"], _) => methods!(request, POST => signup::signup(request).await,),
         (["token"], false) => methods!(request, POST => token::token(request).await,),
         (["otp"], false) => methods!(request, POST => recover::otp(request).await,),
@@ -121,23 +129,23 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
                 _ => Err(AuthError::RouteNotFound),
             }
         }
-        (["user"], _) if *request.method() == Method::GET => user::get(request).await,
+        (["user"], _) if *request.method() == Method::GET => boxed(user::get(request)).await,
         (["user", rest @ ..], _) => {
             let caller = bearer::require_user(request).await?;
-            user_routes(request, rest, caller).await
+            boxed(user_routes(request, rest, caller)).await
         }
         (["factors", rest @ ..], _) => {
             let caller = bearer::require_user(request).await?;
             bearer::refuse_anonymous(&caller)?;
-            factor_routes(request, rest, slash, caller).await
+            boxed(factor_routes(request, rest, slash, caller)).await
         }
         (["oauth", rest @ ..], _) => {
             oauth_server::require_enabled(request)?;
-            oauth_routes(request, rest, slash).await
+            boxed(oauth_routes(request, rest, slash)).await
         }
         (["passkeys", rest @ ..], _) => {
             passkeys::require_enabled(request)?;
-            passkey_routes(request, rest, slash).await
+            boxed(passkey_routes(request, rest, slash)).await
         }
         (["sso", ..], _) => require_saml(),
         (["scim", "v2", ..], _) => Err(AuthError::not_found(Code::FeatureDisabled, "SCIM server is disabled")),
@@ -146,7 +154,7 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
         }
         (["admin", rest @ ..], slash) => {
             let admin = bearer::require_admin(request).await?;
-            admin_routes(request, rest, slash, admin).await
+            boxed(admin_routes(request, rest, slash, admin)).await
         }
         _ => Err(AuthError::RouteNotFound),
     }
@@ -257,7 +265,7 @@ async fn passkey_routes(request: &Request, rest: &[&str], slash: bool) -> AuthRe
 async fn user_routes(request: &Request, rest: &[&str], caller: bearer::Caller) -> AuthResult<HttpResponse> {
     match rest {
         [] => match *request.method() {
-            Method::PUT => user::put(request, caller).await,
+            Method::PUT => boxed(user::put(request, caller)).await,
             _ => Err(AuthError::MethodNotAllowed(vec![Method::GET, Method::PUT])),
         },
         ["oauth", "grants", rest @ ..] => {
@@ -290,7 +298,7 @@ async fn admin_routes(request: &Request, rest: &[&str], slash: bool, admin: bear
         ),
         (["users", id, rest @ ..], _) => {
             let user = admin::load_user(request, id).await?;
-            admin_user_routes(request, rest, admin, user).await
+            boxed(admin_user_routes(request, rest, admin, user)).await
         }
         (["generate_link"], false) => {
             methods!(request, POST => admin::generate_link(request, &admin).await,)
@@ -298,7 +306,7 @@ async fn admin_routes(request: &Request, rest: &[&str], slash: bool, admin: bear
         (["oauth", rest @ ..], slash) => {
             oauth_server::require_enabled(request)?;
             match rest {
-                ["clients", rest @ ..] => admin_client_routes(request, rest, slash).await,
+                ["clients", rest @ ..] => boxed(admin_client_routes(request, rest, slash)).await,
                 _ => Err(AuthError::RouteNotFound),
             }
         }
@@ -321,7 +329,7 @@ async fn admin_routes(request: &Request, rest: &[&str], slash: bool, admin: bear
             }
         }
         (["audit"], _) => methods!(request, GET => admin::audit_log(request).await,),
-        (["sso", "providers", rest @ ..], _) => admin_sso_routes(request, rest).await,
+        (["sso", "providers", rest @ ..], _) => boxed(admin_sso_routes(request, rest)).await,
         _ => Err(AuthError::RouteNotFound),
     }
 }

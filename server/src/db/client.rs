@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use foldhash::HashMap;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
@@ -19,6 +20,11 @@ const PREPARED: usize = 1000;
 
 /// A parameter's value.
 pub type Value<'a> = &'a (dyn ToSql + Sync);
+
+/// An answer to come. Boxed: an async function would be compiled again by each crate that awaits it, with all of tokio-postgres
+/// below it.
+type Asking<'a, T> = BoxFuture<'a, Result<T, Error>>;
+type Prepared<'a> = Option<&'a tokio_postgres::Statement>;
 
 /// A connection. Statements that are awaited together are sent together.
 pub struct Client {
@@ -84,20 +90,22 @@ impl Client {
     }
 
     /// The statement of `sql`, prepared once on this connection.
-    pub async fn prepare_cached(&self, sql: &str) -> Result<Statement, Error> {
-        if !self.prepares {
-            return Ok(Statement::unprepared(sql));
-        }
-        if let Some(statement) = self.prepared.lock().get(sql) {
-            return Ok(statement.clone());
-        }
-        let statement = self.prepare(sql).await?;
-        let mut prepared = self.prepared.lock();
-        if prepared.len() >= PREPARED {
-            prepared.clear();
-        }
-        prepared.insert(sql.into(), statement.clone());
-        Ok(statement)
+    pub fn prepare_cached<'a>(&'a self, sql: &'a str) -> Asking<'a, Statement> {
+        Box::pin(async move {
+            if !self.prepares {
+                return Ok(Statement::unprepared(sql));
+            }
+            if let Some(statement) = self.prepared.lock().get(sql) {
+                return Ok(statement.clone());
+            }
+            let statement = self.prepare(sql).await?;
+            let mut prepared = self.prepared.lock();
+            if prepared.len() >= PREPARED {
+                prepared.clear();
+            }
+            prepared.insert(sql.into(), statement.clone());
+            Ok(statement)
+        })
     }
 
     /// Statements that are all prepared already, or need not be.
@@ -123,69 +131,100 @@ impl Client {
     }
 
     /// Prepares a statement that is not kept.
-    pub async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
-        Ok(Statement::prepared(sql, self.ask(sql, self.inner.prepare(sql)).await?))
+    pub fn prepare<'a>(&'a self, sql: &'a str) -> Asking<'a, Statement> {
+        Box::pin(async move { Ok(Statement::prepared(sql, self.ask(sql, self.inner.prepare(sql)).await?)) })
     }
 
-    pub async fn query(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<Vec<Row>, Error> {
-        let text = statement.text();
-        match statement.prepared() {
-            Some(prepared) => self.ask(text, self.inner.query(prepared, params)).await,
-            None if self.prepares => self.ask(text, self.inner.query(text, params)).await,
-            None => self.ask(text, statement::unprepared(&self.inner, text, params)).await,
-        }
+    pub fn query<'a>(&'a self, statement: &'a (impl Ask + ?Sized), params: &'a [Value<'a>]) -> Asking<'a, Vec<Row>> {
+        self.ask_rows(statement.text(), statement.prepared(), params)
+    }
+
+    fn ask_rows<'a>(&'a self, text: &'a str, prepared: Prepared<'a>, params: &'a [Value<'a>]) -> Asking<'a, Vec<Row>> {
+        Box::pin(async move {
+            match prepared {
+                Some(prepared) => self.ask(text, self.inner.query(prepared, params)).await,
+                None if self.prepares => self.ask(text, self.inner.query(text, params)).await,
+                None => self.ask(text, statement::unprepared(&self.inner, text, params)).await,
+            }
+        })
     }
 
     /// The only row, or none. Several are an error, as they are to tokio-postgres.
-    pub async fn query_opt(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<Option<Row>, Error> {
-        let text = statement.text();
-        match statement.prepared() {
-            Some(prepared) => self.ask(text, self.inner.query_opt(prepared, params)).await,
-            None if self.prepares => self.ask(text, self.inner.query_opt(text, params)).await,
-            None => self.ask(text, self.inner.query_typed_opt(text, &statement::typed(params))).await,
-        }
+    pub fn query_opt<'a>(
+        &'a self,
+        statement: &'a (impl Ask + ?Sized),
+        params: &'a [Value<'a>],
+    ) -> Asking<'a, Option<Row>> {
+        self.ask_row(statement.text(), statement.prepared(), params)
     }
 
-    pub async fn query_one(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<Row, Error> {
-        let text = statement.text();
-        match statement.prepared() {
-            Some(prepared) => self.ask(text, self.inner.query_one(prepared, params)).await,
-            None if self.prepares => self.ask(text, self.inner.query_one(text, params)).await,
-            None => self.ask(text, self.inner.query_typed_one(text, &statement::typed(params))).await,
-        }
+    fn ask_row<'a>(
+        &'a self,
+        text: &'a str,
+        prepared: Prepared<'a>,
+        params: &'a [Value<'a>],
+    ) -> Asking<'a, Option<Row>> {
+        Box::pin(async move {
+            match prepared {
+                Some(prepared) => self.ask(text, self.inner.query_opt(prepared, params)).await,
+                None if self.prepares => self.ask(text, self.inner.query_opt(text, params)).await,
+                None => self.ask(text, self.inner.query_typed_opt(text, &statement::typed(params))).await,
+            }
+        })
+    }
+
+    pub fn query_one<'a>(&'a self, statement: &'a (impl Ask + ?Sized), params: &'a [Value<'a>]) -> Asking<'a, Row> {
+        self.ask_one(statement.text(), statement.prepared(), params)
+    }
+
+    fn ask_one<'a>(&'a self, text: &'a str, prepared: Prepared<'a>, params: &'a [Value<'a>]) -> Asking<'a, Row> {
+        Box::pin(async move {
+            match prepared {
+                Some(prepared) => self.ask(text, self.inner.query_one(prepared, params)).await,
+                None if self.prepares => self.ask(text, self.inner.query_one(text, params)).await,
+                None => self.ask(text, self.inner.query_typed_one(text, &statement::typed(params))).await,
+            }
+        })
     }
 
     /// One round trip, nothing prepared.
-    pub async fn query_typed(&self, sql: &str, params: &[(Value<'_>, Type)]) -> Result<Vec<Row>, Error> {
-        self.ask(sql, self.inner.query_typed(sql, params)).await
+    pub fn query_typed<'a>(&'a self, sql: &'a str, params: &'a [(Value<'a>, Type)]) -> Asking<'a, Vec<Row>> {
+        Box::pin(self.ask(sql, self.inner.query_typed(sql, params)))
     }
 
     /// One round trip, nothing prepared.
-    pub async fn query_typed_one(&self, sql: &str, params: &[(Value<'_>, Type)]) -> Result<Row, Error> {
-        self.ask(sql, self.inner.query_typed_one(sql, params)).await
+    pub fn query_typed_one<'a>(&'a self, sql: &'a str, params: &'a [(Value<'a>, Type)]) -> Asking<'a, Row> {
+        Box::pin(self.ask(sql, self.inner.query_typed_one(sql, params)))
     }
 
     /// Runs a statement and returns the number of affected rows.
-    pub async fn execute(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<u64, Error> {
-        let text = statement.text();
-        match statement.prepared() {
-            Some(prepared) => self.ask(text, self.inner.execute(prepared, params)).await,
-            None if self.prepares => self.ask(text, self.inner.execute(text, params)).await,
-            None => self.ask(text, self.inner.execute_typed(text, &statement::typed(params))).await,
-        }
+    pub fn execute<'a>(&'a self, statement: &'a (impl Ask + ?Sized), params: &'a [Value<'a>]) -> Asking<'a, u64> {
+        self.ask_count(statement.text(), statement.prepared(), params)
+    }
+
+    fn ask_count<'a>(&'a self, text: &'a str, prepared: Prepared<'a>, params: &'a [Value<'a>]) -> Asking<'a, u64> {
+        Box::pin(async move {
+            match prepared {
+                Some(prepared) => self.ask(text, self.inner.execute(prepared, params)).await,
+                None if self.prepares => self.ask(text, self.inner.execute(text, params)).await,
+                None => self.ask(text, self.inner.execute_typed(text, &statement::typed(params))).await,
+            }
+        })
     }
 
     /// Runs statements without parameters. One that begins with `begin` opens a transaction, `commit` and `rollback` end
     /// it.
-    pub async fn batch_execute(&self, sql: &str) -> Result<(), Error> {
-        if sql.starts_with("begin") {
-            self.in_transaction.store(true, Ordering::Relaxed);
-        }
-        let answer = self.ask(sql, self.inner.batch_execute(sql)).await;
-        if answer.is_ok() && (sql.starts_with("commit") || sql.starts_with("rollback")) {
-            self.in_transaction.store(false, Ordering::Relaxed);
-        }
-        answer
+    pub fn batch_execute<'a>(&'a self, sql: &'a str) -> Asking<'a, ()> {
+        Box::pin(async move {
+            if sql.starts_with("begin") {
+                self.in_transaction.store(true, Ordering::Relaxed);
+            }
+            let answer = self.ask(sql, self.inner.batch_execute(sql)).await;
+            if answer.is_ok() && (sql.starts_with("commit") || sql.starts_with("rollback")) {
+                self.in_transaction.store(false, Ordering::Relaxed);
+            }
+            answer
+        })
     }
 
     pub fn is_closed(&self) -> bool {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio_postgres::Config;
 
@@ -304,24 +305,27 @@ impl Shared {
         Held { shared: self.clone(), connection, lane, holder, since, clean: true, returned: false }.ready().await
     }
 
-    async fn connect(&self, lane: usize) -> Result<Box<Connection>, DbError> {
-        let generation = self.generation.load(Ordering::Relaxed);
-        let (mut wire, registration, database) = open(&self.config, Some(&self.pulse)).await?.into_wire()?;
-        // Behind a transaction pooler another client may get the session after this statement.
-        if self.options.prepare {
-            let asked = tokio::time::timeout(OPEN, wire.ask(&Query::plain(NO_JIT))).await;
-            match asked.unwrap_or_else(|_| Err(DbError::Connect("a new connection does not answer".to_owned()))) {
-                Err(DbError::Refused(refusal)) if refusal.severity == "ERROR" => {
-                    tracing::debug!(%refusal, "just-in-time compilation stays as it is");
+    /// Boxed because it is rare and large: every request's future would have room for it.
+    fn connect(&self, lane: usize) -> BoxFuture<'_, Result<Box<Connection>, DbError>> {
+        Box::pin(async move {
+            let generation = self.generation.load(Ordering::Relaxed);
+            let (mut wire, registration, database) = open(&self.config, Some(&self.pulse)).await?.into_wire()?;
+            // Behind a transaction pooler another client may get the session after this statement.
+            if self.options.prepare {
+                let asked = tokio::time::timeout(OPEN, wire.ask(&Query::plain(NO_JIT))).await;
+                match asked.unwrap_or_else(|_| Err(DbError::Connect("a new connection does not answer".to_owned()))) {
+                    Err(DbError::Refused(refusal)) if refusal.severity == "ERROR" => {
+                        tracing::debug!(%refusal, "just-in-time compilation stays as it is");
+                    }
+                    answer => drop(answer?),
                 }
-                answer => drop(answer?),
             }
-        }
-        let now = Instant::now();
-        let statements = if self.options.prepare { self.options.statements } else { 0 };
-        let mut backend = Backend::new(wire, statements);
-        backend.renew(self.schema_epoch.load(Ordering::Relaxed));
-        Ok(Box::new(Connection { backend, registration, opened: now, used: now, generation, database, lane }))
+            let now = Instant::now();
+            let statements = if self.options.prepare { self.options.statements } else { 0 };
+            let mut backend = Backend::new(wire, statements);
+            backend.renew(self.schema_epoch.load(Ordering::Relaxed));
+            Ok(Box::new(Connection { backend, registration, opened: now, used: now, generation, database, lane }))
+        })
     }
 
     /// Opens a successor in the background. It replaces an old connection that is idle or the next one that is given back.
@@ -430,8 +434,7 @@ impl Held {
         let lane = lane_of_thread(shared.lanes);
         shared.state.lock().rehome(self.lane, lane);
         self.lane = lane;
-        // Boxed because it is rare and large: every request's future would have room for it.
-        self.connection = Some(Box::pin(shared.connect(lane)).await?);
+        self.connection = Some(shared.connect(lane).await?);
         Ok(self)
     }
 

@@ -134,15 +134,17 @@ pub async fn connect_client(config: &Config) -> Result<Client, OpenError> {
 
 /// Opens a connection to the first host that accepts one. Fails at once if `pulse` found PostgreSQL silent a moment
 /// ago.
-pub(super) async fn open(config: &Config, pulse: Option<&Pulse>) -> Result<Opened, OpenError> {
-    if pulse.is_some_and(Pulse::is_known_silent) {
-        return Err(OpenError::Silent("the database does not answer".to_owned()));
-    }
-    let opened = open_current(config, pulse, Purpose::Statements).await;
-    if let (Err(OpenError::Silent(_)), Some(pulse)) = (&opened, pulse) {
-        pulse.note_silence();
-    }
-    opened
+pub(super) fn open<'a>(config: &'a Config, pulse: Option<&'a Pulse>) -> BoxFuture<'a, Result<Opened, OpenError>> {
+    Box::pin(async move {
+        if pulse.is_some_and(Pulse::is_known_silent) {
+            return Err(OpenError::Silent("the database does not answer".to_owned()));
+        }
+        let opened = open_current(config, pulse, Purpose::Statements).await;
+        if let (Err(OpenError::Silent(_)), Some(pulse)) = (&opened, pulse) {
+            pulse.note_silence();
+        }
+        opened
+    })
 }
 
 /// What a connection is used for.
@@ -154,8 +156,8 @@ enum Purpose {
 }
 
 /// Opens a connection that reads the database's log.
-pub(super) async fn open_replication(config: &Config) -> Result<Opened, OpenError> {
-    open_current(config, None, Purpose::Replication).await
+pub(super) fn open_replication(config: &Config) -> BoxFuture<'_, Result<Opened, OpenError>> {
+    Box::pin(open_current(config, None, Purpose::Replication))
 }
 
 /// Opens a connection to the current database. If it was replaced during the attempt, the result is discarded and the

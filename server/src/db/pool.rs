@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use deadpool::Runtime;
 use deadpool::managed::{self, Manager, Metrics, PoolError, RecycleError, RecycleResult, Timeouts};
+use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 use tokio_postgres::Config;
 
@@ -231,7 +232,11 @@ impl Pool {
     /// Leases a connection for exclusive use until it is dropped.
     ///
     /// Errors: [`DbError::PoolBusy`] under lasting overload ([`PoolOptions::refuses_under_overload`]).
-    pub async fn lease(&self) -> Result<Lease, DbError> {
+    pub fn lease(&self) -> BoxFuture<'_, Result<Lease, DbError>> {
+        Box::pin(self.lease_in_turn())
+    }
+
+    async fn lease_in_turn(&self) -> Result<Lease, DbError> {
         let request = self.line.as_ref().and_then(|_| context::current());
         let turn = match &self.line {
             None => None,

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 
 use super::exclusive::{Asker, Held};
 use super::wire::{Refusal, Row};
@@ -100,7 +101,11 @@ pub struct Answers {
 
 impl ExclusivePool {
     /// Runs a transaction. Reports the first of several failures; a failed transaction is rolled back.
-    pub async fn run(&self, unit: &Unit<'_>) -> Result<Answers, DbError> {
+    pub fn run<'a>(&'a self, unit: &'a Unit<'_>) -> BoxFuture<'a, Result<Answers, DbError>> {
+        Box::pin(self.run_unit(unit))
+    }
+
+    async fn run_unit(&self, unit: &Unit<'_>) -> Result<Answers, DbError> {
         let mut held = self.hold(&unit.asker).await?;
         let started = Instant::now();
         let rows = match attempt(&mut held, unit, false).await {
@@ -193,10 +198,12 @@ impl ExclusivePool {
     /// Runs many small transactions in one round trip: all are written before the first answer is awaited. Each
     /// succeeds or fails on its own. An error means that the connection failed, and says nothing about any of
     /// them.
-    pub async fn run_each(&self, role: &str, parts: &[Part]) -> Result<Vec<PartAnswer>, DbError> {
-        let mut held = self.hold(&Asker { role, client: None, is_quick: true }).await?;
-        let answers = held.begin_use()?.run_each(parts).await?;
-        held.end_use();
-        Ok(answers)
+    pub fn run_each<'a>(&'a self, role: &'a str, parts: &'a [Part]) -> BoxFuture<'a, Result<Vec<PartAnswer>, DbError>> {
+        Box::pin(async move {
+            let mut held = self.hold(&Asker { role, client: None, is_quick: true }).await?;
+            let answers = held.begin_use()?.run_each(parts).await?;
+            held.end_use();
+            Ok(answers)
+        })
     }
 }

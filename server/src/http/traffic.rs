@@ -5,12 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use actix_web::Error;
-use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::middleware::Next;
-use actix_web::web::Data;
-
 /// The APIs as labels, in the order of the counters; other paths count for the web app.
 const APIS: [&str; 6] = ["auth", "rest", "storage", "functions", "realtime", "web"];
 
@@ -143,18 +137,6 @@ impl Traffic {
         }
         text
     }
-}
-
-/// Middleware: counts every answer.
-pub async fn count(
-    traffic: Data<Traffic>,
-    request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let request_begun = traffic.begin(request.path());
-    let response = next.call(request).await?;
-    request_begun.answered(response.status().as_u16());
-    Ok(response)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Structured logs, and the export of spans and logs to an OpenTelemetry collector.
 //!
-//! `RUST_LOG` filters; `FERROBASE_LOG_FORMAT=json` writes one JSON object a line; `OTEL_EXPORTER_OTLP_ENDPOINT` names the
+//! `RUST_LOG` filters by level and target; `FERROBASE_LOG_FORMAT=json` writes one JSON object a line; `OTEL_EXPORTER_OTLP_ENDPOINT` names the
 //! collector.
 
 #[cfg(feature = "otel")]
@@ -10,10 +10,11 @@ mod otlp;
 
 use std::io::IsTerminal;
 
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::{Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, Registry};
+use tracing_subscriber::{Layer, Registry};
 
 use crate::config::Reader;
 pub use lines::Lines;
@@ -70,11 +71,19 @@ impl Telemetry {
 }
 
 /// The subscriber below all layers, filtered by level and target.
-type Filtered = Layered<EnvFilter, Registry>;
+type Filtered = Layered<Targets, Registry>;
+
+/// Reads a level, or levels by target: `warn,ferrobase_rest=debug`. `EnvFilter` would also filter by spans and their fields, which
+/// takes regular expressions to parse.
+fn filter(text: &str) -> Option<Targets> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join(",").parse().ok()).flatten()
+}
 
 /// Installs the process-wide subscriber; a second call changes nothing (tests start many servers).
 pub fn init(default_filter: &str, settings: &Settings) -> Telemetry {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
+    let set = std::env::var("RUST_LOG").ok().and_then(|text| filter(&text));
+    let filter = set.or_else(|| filter(default_filter)).unwrap_or_default();
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(Lines(settings.format));
     let lines: Box<dyn Layer<Filtered> + Send + Sync> = match settings.format {
         Format::Json => lines.fmt_fields(JsonFields::new()).with_ansi(false).boxed(),
@@ -100,4 +109,23 @@ pub fn init(default_filter: &str, settings: &Settings) -> Telemetry {
         );
     }
     telemetry
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::filter;
+
+    #[test]
+    fn levels_are_set_for_all_or_by_target() {
+        let one = filter("warn, ferrobase_rest=debug,").expect("a filter");
+        assert!(one.would_enable("ferrobase_auth::door", &Level::WARN));
+        assert!(!one.would_enable("ferrobase_auth::door", &Level::INFO));
+        assert!(one.would_enable("ferrobase_rest::plan", &Level::DEBUG));
+        assert!(filter("off").is_some_and(|filter| !filter.would_enable("ferrobase", &Level::ERROR)));
+        for text in ["", " , ", "ferrobase=loud", "a=b=c"] {
+            assert!(filter(text).is_none(), "{text}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod storage;
 mod storage_alone;
 mod storage_attacks;
 mod storage_details;
+#[cfg(feature = "images")]
 mod storage_images;
 mod storage_moves;
 mod storage_resumable;

@@ -9,6 +9,8 @@ use actix_web::HttpResponse;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use parking_lot::Mutex;
 use reqwest::Method;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
 use crate::realtime::client::Client;
@@ -101,7 +103,8 @@ fn token(kid: Option<&str>, claims: &Value) -> String {
 fn signed(algorithm: Algorithm, kid: Option<&str>, claims: &Value) -> String {
     let mut header = Header::new(algorithm);
     header.kid = kid.map(str::to_owned);
-    encode(&header, claims, &EncodingKey::from_rsa_pem(RSA).expect("a key")).expect("a token")
+    let key = PrivateKeyDer::from_pem_slice(RSA).expect("a key");
+    encode(&header, claims, &EncodingKey::from_rsa_der(key.secret_der())).expect("a token")
 }
 
 fn with(app: &TestApp, token: String) -> Actor<'_> {

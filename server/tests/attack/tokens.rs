@@ -7,6 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::Method;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
 use super::report;
@@ -46,7 +48,7 @@ fn forged(good: &str, secret: &str, sign_up_link: &str) -> Vec<(String, String)>
         claims
     };
     let parts: Vec<&str> = good.split('.').collect();
-    let ec = EncodingKey::from_ec_pem(FOREIGN.as_bytes()).expect("a key");
+    let ec = EncodingKey::from_ec_der(PrivateKeyDer::from_pem_slice(FOREIGN.as_bytes()).expect("a key").secret_der());
     let mut header = Header::new(Algorithm::ES256);
     let mut tokens: Vec<(String, String)> = Vec::new();
     let mut add = |what: &str, token: String| tokens.push((what.to_owned(), token));

@@ -103,6 +103,7 @@ impl Signer {
     }
 
     /// A name that only instances with this secret can derive.
+    #[cfg(any(test, feature = "nats"))]
     pub fn name(&self) -> String {
         let mut mac = self.key.clone();
         mac.update(b"subject");

@@ -5,6 +5,10 @@
 
 pub mod log;
 mod message;
+#[cfg(feature = "nats")]
+pub mod nats;
+#[cfg(not(feature = "nats"))]
+#[path = "no_nats.rs"]
 pub mod nats;
 
 use std::collections::{HashMap, HashSet};
@@ -90,6 +94,7 @@ impl Bus {
     }
 
     /// The name shared by the project's instances only.
+    #[cfg(feature = "nats")]
     fn name(&self) -> String {
         self.signer.name()
     }

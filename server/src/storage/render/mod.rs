@@ -2,13 +2,19 @@
 //!
 //! The rows are looked up as for plain downloads. Then the source is read within limits and transformed on a bounded pool, which
 //! limits both threads and total pixel memory. Results are cached for a while by version and options. The ETag is the source's,
-//! so a conditional request costs no transformation.
+//! so a conditional request costs no transformation. Builds without Cargo's feature `images` answer all of it with 400.
 //!
 //! Reference: supabase/storage `src/http/routes/render`, `src/storage/renderer/image.ts`.
 
+#[cfg_attr(not(feature = "images"), expect(dead_code, reason = "only pictures are cropped"))]
 mod options;
+#[cfg(feature = "images")]
+mod picture;
+#[cfg(not(feature = "images"))]
+#[path = "no_picture.rs"]
 mod picture;
 mod rate_limiter;
+mod rendered;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,9 +28,11 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
-pub use self::options::{Options, SideLimits};
-use self::picture::{Accepted, Fault, MOST_MEMORY, Rendered, Source, SourceLimits};
+use self::options::Accepted;
+pub use self::options::{Options, SideLimits, SourceLimits};
+use self::picture::{MOST_MEMORY, Source};
 use self::rate_limiter::RateLimiter;
+use self::rendered::{Fault, Rendered};
 use super::download::{Found, check_match, is_unchanged, no_body, send_found};
 use super::error::{StorageError, no_such_route};
 use super::fields::Fields;
@@ -43,6 +51,8 @@ const TURN_WAIT: Duration = Duration::from_secs(10);
 /// Bytes of cached results, and of the largest one that is cached.
 const KEPT_BYTES: u64 = 8 << 20;
 const LARGEST_KEPT: usize = 1 << 20;
+/// What a build without image transformation calls it.
+const ABSENT: &str = "image transformation, which this build leaves out (`just build` has it),";
 /// Approximate number of cached results.
 const KEPT: usize = 1000;
 
@@ -137,6 +147,7 @@ impl From<Fault> for StorageError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Internal => Self::Internal("a picture could not be made".to_owned()),
+            Fault::Absent => Self::FeatureNotEnabled(ABSENT),
             Fault::Source | Fault::Resolution | Fault::FileSize | Fault::Rejected => {
                 Self::InvalidRequest(fault.to_string())
             }
@@ -174,6 +185,9 @@ impl Storage {
     fn require_images(&self, request: &HttpRequest) -> Result<(), StorageError> {
         let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
         self.config.images.enabled.then_some(()).ok_or_else(|| no_such_route(method, request))?;
+        if !cfg!(feature = "images") {
+            return Err(Fault::Absent.into());
+        }
         let Some(rate_limit) = self.config.images.rate_limit else { return Ok(()) };
         let most = rate_limit.saturating_mul(rate_limiter::WINDOW.as_secs());
         let client = client_address(request, &self.config.trusted_proxies);

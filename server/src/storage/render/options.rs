@@ -54,6 +54,20 @@ pub struct SideLimits {
     pub most: i64,
 }
 
+/// Limits of a source image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLimits {
+    pub pixels: u64,
+    pub bytes: u64,
+}
+
+/// The formats that the client accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Accepted {
+    pub webp: bool,
+    pub avif: bool,
+}
+
 /// The options as given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {

@@ -14,41 +14,12 @@ use image::codecs::jpeg::JpegEncoder;
 use image::metadata::Orientation;
 use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader, Limits};
 
-use super::options::{Format, Gravity, Options, Resize, SideLimits};
-
-/// Limits of a source image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceLimits {
-    pub pixels: u64,
-    pub bytes: u64,
-}
+use super::options::{Accepted, Format, Gravity, Options, Resize, SideLimits, SourceLimits};
+use super::rendered::{Fault, Rendered};
 
 /// Memory limit for pixels during a transformation: enough for fifty megapixels at eight bits per channel with transparency. At
 /// sixteen bits per channel, fewer pixels fit.
 pub const MOST_MEMORY: u64 = 400 << 20;
-
-/// Why a transformation failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    #[error("The source image is invalid or unsupported for rendering")]
-    Source,
-    #[error("The source image resolution is too large to process")]
-    Resolution,
-    #[error("The source image file is too large to process")]
-    FileSize,
-    /// Only in builds without AVIF.
-    #[error("Image transformation request was rejected")]
-    Rejected,
-    #[error("Internal error")]
-    Internal,
-}
-
-/// An encoded image.
-#[derive(Clone, Debug)]
-pub struct Rendered {
-    pub bytes: bytes::Bytes,
-    pub mime: &'static str,
-}
 
 /// A source whose header was read, but not its pixels.
 pub struct Source<'a> {
@@ -136,13 +107,6 @@ impl<'a> Source<'a> {
 fn needed(decoder: &dyn ImageDecoder) -> u64 {
     let (width, height) = decoder.dimensions();
     decoder.total_bytes() + u64::from(width) * u64::from(height) * 4
-}
-
-/// The formats that the client accepts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Accepted {
-    pub webp: bool,
-    pub avif: bool,
 }
 
 /// The crop and the scaled size.
