@@ -89,13 +89,14 @@ async fn begin(request: &Request, linking_target: Option<Uuid>) -> AuthResult<St
             extra.push((key.to_owned(), value.clone()));
         }
     }
-    let mut state = FlowState::new(name, "oauth", None, challenge.as_ref());
+    // The provider's name as the settings spell it. Upstream stores what the client wrote, and `GitHub` was another provider.
+    let mut state = FlowState::new(&provider.name, "oauth", None, challenge.as_ref());
     if provider.requires_pkce {
         let mut bytes = [0_u8; 32];
         rand::rng().fill_bytes(&mut bytes);
         let verifier = URL_SAFE_NO_PAD.encode(bytes);
         let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-        state.oauth_client_state_id = Some(oauth_client_state::store(&db, name, &verifier).await?);
+        state.oauth_client_state_id = Some(oauth_client_state::store(&db, &provider.name, &verifier).await?);
         extra.push(("code_challenge_method".to_owned(), "S256".to_owned()));
         extra.push(("code_challenge".to_owned(), digest));
     }

@@ -135,7 +135,7 @@ pub async fn find_duplicate_email(
             "select i.user_id from auth.identities i join auth.users u on u.id = i.user_id \
              where i.email = lower($1) and lower((i.identity_data ->> 'email') collate \"C\") = lower($1 collate \"C\") \
              and i.identity_data -> 'email_verified' = 'true' and u.aud = $2 and u.instance_id = $3 \
-             and i.provider not like 'sso:%' and i.provider <> all($4) and ($5::uuid is null or i.user_id <> $5) limit 1",
+             and i.provider not like 'sso:%' and lower(i.provider) <> all($4) and ($5::uuid is null or i.user_id <> $5) limit 1",
             &[&email, &aud, &Uuid::nil(), &own_domains, &current],
         )
         .await
