@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::provider;
 use crate::auth::credentials::pkce::Challenge;
 use crate::auth::door::bearer::Caller;
+use crate::auth::door::limits::Bucket;
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::flow_state::FlowState;
@@ -33,7 +34,7 @@ const RESERVED: [&str; 8] = [
 /// 302 to the provider.
 ///
 /// Errors: 400 `validation_failed` for providers that cannot be used and for bad challenges, 404
-/// `user_not_found` for an unknown invitation.
+/// `user_not_found` for an unknown invitation, 429 `over_request_rate_limit`.
 pub async fn authorize(request: &Request) -> AuthResult<HttpResponse> {
     Ok(found(&begin(request, None).await?))
 }
@@ -65,6 +66,7 @@ fn unsupported(why: String) -> AuthError {
 }
 
 async fn begin(request: &Request, linking_target: Option<Uuid>) -> AuthResult<String> {
+    request.auth.limits.check(Bucket::Authorize, request)?;
     let query = |name: &str| request.query(name).unwrap_or("");
     let name = query("provider");
     let db = request.db().await?;

@@ -1,5 +1,6 @@
 //! Finding users: by id, address, number or token.
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::User;
@@ -104,6 +105,15 @@ async fn owner_of_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<Opt
 pub async fn lock(db: &Db, id: Uuid) -> Result<(), Fault> {
     db.execute("select 1 from auth.users where id = $1 for update", &[&id]).await?;
     Ok(())
+}
+
+/// When the user was last sent a message of this purpose; no other transaction sends one until this one ends.
+///
+/// Foreign keys to the user stay possible, so that two transactions with one cannot deadlock here.
+pub async fn lock_sent_at(db: &Db, id: Uuid, purpose: Purpose) -> Result<Option<DateTime<Utc>>, Fault> {
+    // The column's name is one of `sent_at`'s.
+    let sql = format!("select {} from auth.users where id = $1 for no key update", purpose.sent_at());
+    Ok(db.query_opt(&sql, &[&id]).await?.map(|row| row.try_get(0)).transpose()?.flatten())
 }
 
 /// If the transaction was repeated after a call to another service, the current user, locked; otherwise `user` as read.
