@@ -199,7 +199,8 @@ pub async fn find(db: &Db, identifier: &str) -> Result<Option<CustomProvider>, F
 /// The OpenID Connect providers of an issuer that are switched on.
 pub async fn of_issuer(db: &Db, issuer: &str) -> Result<Vec<CustomProvider>, Fault> {
     let sql = format!("select {COLUMNS} from auth.custom_oauth_providers where issuer = $1 and enabled");
-    let all: Vec<_> = db.query(&sql, &[&issuer]).await?.iter().map(CustomProvider::from_row).collect::<Result<_, _>>()?;
+    let all: Vec<_> =
+        db.query(&sql, &[&issuer]).await?.iter().map(CustomProvider::from_row).collect::<Result<_, _>>()?;
     Ok(all.into_iter().filter(CustomProvider::is_oidc).collect())
 }
 

@@ -88,7 +88,8 @@ async fn challenge_phone(request: &Request, caller: &Caller, factor: &Factor) ->
     // The factor was read before: of several requests at once, only one marks it.
     let db = request.db().await?;
     let pause = config.mfa.phone_max_frequency;
-    let marked = factor::mark_challenged(&db, factor.id, pause).await.or_internal("Database error storing challenge")?;
+    let marked =
+        factor::mark_challenged(&db, factor.id, pause).await.or_internal("Database error storing challenge")?;
     let marked = marked.ok_or_else(|| too_soon(pause.as_secs(), Code::OverSmsSendRateLimit))?;
     let sent = text_code(request, &db, caller, factor, channel).await;
     if sent.is_err() {

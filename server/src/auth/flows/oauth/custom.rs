@@ -73,11 +73,23 @@ mod tests {
     fn a_mapped_address_is_verified_only_if_it_is_the_providers_own() {
         for (mapping, document, wanted) in [
             (json!({}), json!({ "email": "a@x", "email_verified": true }), ("a@x", true)),
-            (json!({ "email": "nickname" }), json!({ "email": "a@x", "email_verified": true, "nickname": "b@x" }), ("b@x", false)),
-            (json!({ "email": "nickname" }), json!({ "email": "a@x", "email_verified": true, "nickname": "A@x" }), ("A@x", true)),
+            (
+                json!({ "email": "nickname" }),
+                json!({ "email": "a@x", "email_verified": true, "nickname": "b@x" }),
+                ("b@x", false),
+            ),
+            (
+                json!({ "email": "nickname" }),
+                json!({ "email": "a@x", "email_verified": true, "nickname": "A@x" }),
+                ("A@x", true),
+            ),
             (json!({ "email": "nickname" }), json!({ "email_verified": true, "nickname": "b@x" }), ("b@x", true)),
             (json!({ "email": "nickname" }), json!({ "nickname": "b@x" }), ("b@x", false)),
-            (json!({ "email": "nickname", "email_verified": true }), json!({ "email": "a@x", "nickname": "b@x" }), ("b@x", true)),
+            (
+                json!({ "email": "nickname", "email_verified": true }),
+                json!({ "email": "a@x", "nickname": "b@x" }),
+                ("b@x", true),
+            ),
         ] {
             let document = document.as_object().expect("object");
             let profile = Profile::from_document(document).expect("profile");

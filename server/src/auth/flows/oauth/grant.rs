@@ -198,8 +198,7 @@ async fn expect_listed(
 ) -> AuthResult<Expected> {
     let config = &request.auth.config;
     let listed = config.external.allowed_id_token_issuers.get(&issuer).filter(|_| !issuer.is_empty());
-    let listed =
-        listed.ok_or_else(|| AuthError::invalid(format!("Custom OIDC provider {provider:?} not allowed")))?;
+    let listed = listed.ok_or_else(|| AuthError::invalid(format!("Custom OIDC provider {provider:?} not allowed")))?;
     let mut known = listed.clone();
     if issuer == oidc::LINKEDIN
         && let Some(settings) = config.external.providers.get("linkedin_oidc").filter(|settings| settings.enabled)

@@ -209,7 +209,8 @@ async fn exchange(
                 return Err(AuthError::oauth("access_denied", "User is banned"));
             }
             // Upstream does not look, and a code that was not exchanged yet brings a revoked grant back.
-            if oauth_client::find_consent(db, user_id, client.id).await.or_internal("Error finding consent")?.is_none() {
+            if oauth_client::find_consent(db, user_id, client.id).await.or_internal("Error finding consent")?.is_none()
+            {
                 return Err(invalid_grant("The user has revoked the grant"));
             }
             let mut grant = request.grant();
