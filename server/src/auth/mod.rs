@@ -94,6 +94,7 @@ impl Auth {
                 tracing::warn!(setting = name, "this is not served: its paths answer as if it were off");
             }
         }
+        oauth::warn_of_open_issuers(&config.external);
         let config = Arc::new(config);
         let jwt = &config.jwt;
         let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())

@@ -23,6 +23,11 @@ impl Claims {
         serde_json::from_slice(json).ok().map(|members| Self { members, key_ends: None })
     }
 
+    /// Whether they are those of an ID token of the OAuth server: it names a client as its audience and no session.
+    pub(super) fn are_of_id_token(&self) -> bool {
+        are_of_id_token(&self.members)
+    }
+
     /// The same under a key that ends.
     pub(super) fn until(self, key_ends: Option<i64>) -> Self {
         Self { key_ends, ..self }
@@ -112,6 +117,13 @@ impl Claims {
     }
 }
 
+/// Whether claims that this server signed are those of an ID token of the OAuth server. A client may show such a token to
+/// others, and no sign-out ends it, so it opens nothing.
+pub(super) fn are_of_id_token(claims: &Map<String, Value>) -> bool {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    text("client_id").is_some_and(|client| text("aud") == Some(client)) && text("session_id").or(text("role")).is_none()
+}
+
 /// `1e9` is whole; `1.5` and numbers out of range are 0.
 fn whole(number: Option<f64>) -> i64 {
     number.filter(|n| n.fract() == 0.0 && n.abs() < i64::MAX as f64).map_or(0, |n| n as i64)
@@ -125,6 +137,20 @@ mod tests {
 
     fn check(claims: Value, audience: Option<&str>) -> Result<(), ClaimsError> {
         Claims::parse(claims.to_string().as_bytes()).expect("object").check(1000, audience)
+    }
+
+    #[test]
+    fn an_id_token_names_its_client_as_audience_and_no_session() {
+        let id_token = json!({"sub": "1", "aud": "c", "client_id": "c", "email": "a@x"});
+        let with = |name: &str, value: &str| {
+            let mut claims = id_token.clone();
+            claims[name] = json!(value);
+            are_of_id_token(claims.as_object().expect("object"))
+        };
+        assert!(with("sub", "1") && with("session_id", ""));
+        // A client's access token, a token of the project's own server, and tokens without a client.
+        assert!(!with("session_id", "s") && !with("role", "authenticated") && !with("aud", "authenticated"));
+        assert!(!with("client_id", "") && !with("aud", ""));
     }
 
     #[test]

@@ -99,6 +99,9 @@ pub enum ClaimsError {
     IssuedAtFuture,
     #[error("JWT not in audience")]
     NotInAudience,
+    /// An ID token of the OAuth server identifies its user to a client and is no access token.
+    #[error("JWT is an ID token")]
+    IdToken,
     #[error("Parsing claims failed")]
     Unreadable,
     #[error("The JWT 'exp' claim must be a number")]

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::AcceptedKeys;
+use super::claims::are_of_id_token;
 use super::keys::{end_of, has_come};
 use super::material::{Algorithm, BASE64URL, Material, octets};
 use crate::secret::Secret;
@@ -48,6 +49,8 @@ pub enum TokenError {
     Expired,
     #[error("token has invalid claims: token is not valid yet")]
     Early,
+    #[error("token has invalid claims: an ID token is not an access token")]
+    IdToken,
 }
 
 /// What signs. `jsonwebtoken` does not support P-521.
@@ -248,6 +251,9 @@ impl SigningKeys {
         }
         if instant(&claims, "nbf")?.is_some_and(|nbf| nbf.trunc() > now) {
             return Err(TokenError::Early);
+        }
+        if are_of_id_token(&claims) {
+            return Err(TokenError::IdToken);
         }
         Ok(claims)
     }

@@ -56,7 +56,14 @@ pub fn verify(token: &str, keys: &KeySet) -> Result<Claims, JwtError> {
     match of_another.unwrap_or(own) {
         Check::NoKey => Err(DecodeError::NoSuitableKey.into()),
         Check::NotSigned => Err(DecodeError::NoKeyFits.into()),
-        Check::Signed { until } => Ok(Claims::parse(&claims).ok_or(ClaimsError::Unreadable)?.until(until)),
+        Check::Signed { until } => {
+            let claims = Claims::parse(&claims).ok_or(ClaimsError::Unreadable)?;
+            // Other issuers use these claims in their own ways.
+            if of_another.is_none() && claims.are_of_id_token() {
+                return Err(ClaimsError::IdToken.into());
+            }
+            Ok(claims.until(until))
+        }
     }
 }
 
@@ -90,6 +97,13 @@ mod tests {
         let longer = hs(jsonwebtoken::Algorithm::HS512, None, &json!({}));
         assert_eq!(refused(&longer, &keys), DecodeError::NoSuitableKey);
         assert_eq!(refused(&token, &KeySet::from_secret(b"another")), DecodeError::NoKeyFits);
+    }
+
+    #[test]
+    fn an_id_token_is_no_access_token() {
+        let claims = json!({"sub": "1", "aud": "c", "client_id": "c"});
+        let token = hs(jsonwebtoken::Algorithm::HS256, None, &claims);
+        assert_eq!(verify(&token, &KeySet::from_secret(SECRET)), Err(ClaimsError::IdToken.into()));
     }
 
     #[test]

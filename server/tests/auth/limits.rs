@@ -1,7 +1,7 @@
 //! Rate limits: global ones are shared by all instances, the others are per client.
 
-use crate::auth::outside::{by_text, twilio};
-use crate::auth::text;
+use crate::auth::outside::{Outside, by_text, twilio};
+use crate::auth::{meet, take_mail, text};
 use crate::support::{PASSWORD, TestApp, send};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -80,6 +80,107 @@ async fn the_second_message_to_one_user_waits() {
     let again = other.anon().post("/auth/v1/resend", json!({ "type": "signup", "email": "ada@test.example" })).await;
     assert_eq!((again.status, text(&again.body, "error_code")), (429, "over_email_send_rate_limit"));
     assert!(text(&again.body, "msg").starts_with("For security purposes, you can only request this after "));
+}
+
+/// How many mails to `address` are queued; empties the queue.
+async fn take_all(app: &TestApp, address: &str) -> usize {
+    let mut count = 0;
+    while take_mail(app, address).await.is_some() {
+        count += 1;
+    }
+    count
+}
+
+/// Each of them read that nothing had been sent, and sent.
+#[actix_web::test]
+async fn of_several_requests_at_once_one_mails() {
+    let hook = Outside::start(&[("/mail", 200, "{}")]);
+    let uri = format!("{}/mail", hook.base);
+    let app = TestApp::start().await;
+    app.user("ada@test.example").await;
+    app.owner
+        .batch_execute("update auth.users set email_change = 'eve@test.example' where email = 'ada@test.example'")
+        .await
+        .expect("a change of address is pending");
+    let by_hook = [
+        ("GOTRUE_HOOK_SEND_EMAIL_ENABLED", "true"),
+        ("GOTRUE_HOOK_SEND_EMAIL_URI", uri.as_str()),
+        ("GOTRUE_HOOK_SEND_EMAIL_SECRETS", "v1,whsec_c2VjcmV0"),
+    ];
+    for settings in [&[][..], &by_hook[..]] {
+        let settings = [&[("GOTRUE_SMTP_MAX_FREQUENCY", "1m")], settings].concat();
+        let server = app.another(&settings).await;
+        for (path, body, recipient) in [
+            ("/auth/v1/recover", json!({ "email": "ada@test.example" }), "ada@test.example"),
+            ("/auth/v1/otp", json!({ "email": "ada@test.example" }), "ada@test.example"),
+            ("/auth/v1/resend", json!({ "type": "email_change", "email": "ada@test.example" }), "eve@test.example"),
+        ] {
+            app.owner
+                .batch_execute("update auth.users set recovery_sent_at = null, email_change_sent_at = null")
+                .await
+                .expect("nothing was sent");
+            take_all(&app, recipient).await;
+            let asked = hook.asked().len();
+            let requests = join_all((0..6).map(|_| {
+                let (anon, body) = (server.anon(), body.clone());
+                async move { anon.post(path, body).await }
+            }));
+            let replies = meet(&app, "select from auth.users", 6, requests).await;
+            for reply in replies {
+                assert_eq!((reply.status, &reply.body), (200, &json!({})), "{path}");
+            }
+            let sent = take_all(&app, recipient).await + hook.asked().len() - asked;
+            assert_eq!(sent, 1, "{path} {settings:?}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn of_several_challenges_at_once_one_texts() {
+    let twilio = twilio();
+    let settings = [
+        &by_text(&twilio)[..],
+        &[
+            ("GOTRUE_MFA_PHONE_ENROLL_ENABLED", "true"),
+            ("GOTRUE_MFA_PHONE_VERIFY_ENABLED", "true"),
+            ("GOTRUE_MFA_PHONE_MAX_FREQUENCY", "1m"),
+        ],
+    ]
+    .concat();
+    let app = TestApp::with_settings(&settings).await;
+    let ada = app.user("ada@test.example").await.actor;
+    let factor = ada.post("/auth/v1/factors", json!({ "factor_type": "phone", "phone": "+15550000001" })).await;
+    let path = format!("/auth/v1/factors/{}/challenge", text(&factor.body, "id"));
+    let requests = join_all((0..6).map(|_| ada.post(&path, json!({}))));
+    let replies = meet(&app, "select from auth.mfa_factors", 6, requests).await;
+    assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1);
+    for refused in replies.iter().filter(|reply| reply.status != 200) {
+        assert_eq!((refused.status, text(&refused.body, "error_code")), (429, "over_sms_send_rate_limit"));
+        assert!(text(&refused.body, "msg").starts_with("For security purposes, you can only request this after "));
+    }
+    assert_eq!(twilio.asked().len(), 1);
+}
+
+#[actix_web::test]
+async fn a_text_that_could_not_be_sent_does_not_delay_the_next() {
+    let twilio = Outside::start(&[("/2010-04-01/", 500, "{}")]);
+    let settings = [
+        &by_text(&twilio)[..],
+        &[
+            ("GOTRUE_MFA_PHONE_ENROLL_ENABLED", "true"),
+            ("GOTRUE_MFA_PHONE_VERIFY_ENABLED", "true"),
+            ("GOTRUE_MFA_PHONE_MAX_FREQUENCY", "1m"),
+        ],
+    ]
+    .concat();
+    let app = TestApp::with_settings(&settings).await;
+    let ada = app.user("ada@test.example").await.actor;
+    let factor = ada.post("/auth/v1/factors", json!({ "factor_type": "phone", "phone": "+15550000001" })).await;
+    let path = format!("/auth/v1/factors/{}/challenge", text(&factor.body, "id"));
+    for _ in 0..2 {
+        let reply = ada.post(&path, json!({})).await;
+        assert_eq!((reply.status, text(&reply.body, "msg")), (500, "error sending message"));
+    }
 }
 
 #[actix_web::test]

@@ -35,13 +35,26 @@ const ROWS: &str = "
     insert into auth.mfa_challenges (id, factor_id, created_at, ip_address, otp_code)
     select gen_random_uuid(), (select id from auth.mfa_factors where friendly_name = 'y verified'), now() - age, '127.0.0.1', code
     from (values ('o challenge', interval '25 hours'), ('y challenge', interval '23 hours')) as rows (code, age);
+    insert into auth.oauth_clients (id, registration_type, redirect_uris, grant_types, client_type, token_endpoint_auth_method)
+    values ('44444444-4444-4444-8444-444444444444', 'manual', 'https://club.example/cb', 'authorization_code', 'public', 'none');
+    insert into auth.oauth_authorizations (id, authorization_id, client_id, redirect_uri, scope, created_at, expires_at)
+    select gen_random_uuid(), name, '44444444-4444-4444-8444-444444444444', 'https://club.example/cb', 'email', now() - interval '1 day', now() - age
+    from (values ('o authorization', interval '61 minutes'), ('y authorization', interval '59 minutes')) as rows (name, age);
+    insert into auth.oauth_client_states (id, provider_type, code_verifier, created_at)
+    select gen_random_uuid(), name, 'v', now() - age
+    from (values ('o verifier', interval '61 minutes'), ('y verifier', interval '59 minutes')) as rows (name, age);
+    insert into auth.webauthn_challenges (challenge_type, session_data, created_at, expires_at)
+    select 'authentication', jsonb_build_object('name', name), now() - interval '1 day', now() - age
+    from (values ('o passkey', interval '61 minutes'), ('y passkey', interval '59 minutes')) as rows (name, age);
 ";
 
 const NAMES: &str = "
     select coalesce(string_agg(name, ', ' order by name), '') from (
       select tag as name from auth.sessions union all select token from auth.refresh_tokens
       union all select provider_type from auth.flow_state union all select friendly_name from auth.mfa_factors
-      union all select otp_code from auth.mfa_challenges
+      union all select otp_code from auth.mfa_challenges union all select authorization_id from auth.oauth_authorizations
+      union all select provider_type from auth.oauth_client_states
+      union all select session_data->>'name' from auth.webauthn_challenges
       union all select case when created_at < now() - interval '30 days' then 'o' else 'y' end || ' anonymous'
         from auth.users where is_anonymous
     ) as names";
@@ -50,8 +63,8 @@ async fn names(app: &TestApp) -> String {
     app.owner.query_one(NAMES, &[]).await.expect("names").get(0)
 }
 
-const YOUNG: &str =
-    "y anonymous, y challenge, y ended, y factor, y flow, y idle, y living, y revoked, y timebox, y verified";
+const YOUNG: &str = "y anonymous, y authorization, y challenge, y ended, y factor, y flow, y idle, y living, y passkey, y revoked, \
+     y timebox, y verified, y verifier";
 
 #[actix_web::test]
 async fn expired_rows_are_removed_if_cleanup_is_enabled() {
@@ -89,7 +102,9 @@ async fn without_limits_no_session_or_anonymous_user_expires() {
     for kept in ["o timebox", "o idle", "o anonymous"] {
         assert!(left.contains(kept), "{left}");
     }
-    for gone in ["o ended", "o revoked", "o flow", "o factor", "o challenge"] {
+    let gone =
+        ["o ended", "o revoked", "o flow", "o factor", "o challenge", "o authorization", "o verifier", "o passkey"];
+    for gone in gone {
         assert!(!left.contains(gone), "{left}");
     }
 }

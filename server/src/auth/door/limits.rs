@@ -4,15 +4,19 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::auth::door::address::check_authorized;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code};
+use crate::auth::models::one_time_token::Purpose;
 use crate::auth::models::store::Db;
+use crate::auth::models::user;
 use crate::config::{AuthMode, RateLimits};
 use crate::db::{DbError, Pool};
 
@@ -37,6 +41,10 @@ pub enum Bucket {
     #[allow(dead_code, reason = "its limit is a setting of the reference; SAML answers that it is disabled")]
     SamlAssertion,
     OauthClientRegister,
+    /// A sign-in at a provider. Upstream does not limit it, although each stores a row, nor the next.
+    Authorize,
+    /// A request of an OAuth client.
+    OauthAuthorize,
 }
 
 /// A message requested for an address or number, which may be unknown.
@@ -76,8 +84,42 @@ pub struct Limits {
     asked: Mutex<HashMap<Asked, Instant>>,
     by_peer: bool,
     buckets: Mutex<HashMap<(Bucket, String), Tokens>>,
+    sending: Sending,
     /// The database in which all instances count messages.
     counter: Pool,
+}
+
+/// Messages that requests are sending: user and column of the time of sending, and until when the others wait at most.
+type Sending = Arc<Mutex<HashMap<(Uuid, &'static str), Instant>>>;
+
+/// One of them, until the request ends.
+struct Turn {
+    all: Sending,
+    what: (Uuid, &'static str),
+    until: Instant,
+}
+
+impl Turn {
+    /// `None` while another request sends the same to the same user.
+    fn take(all: &Sending, what: (Uuid, &'static str), longest: Duration) -> Option<Self> {
+        let now = Instant::now();
+        let until = now.checked_add(longest)?;
+        let mut others = all.lock();
+        if others.get(&what).is_some_and(|until| *until > now) {
+            return None;
+        }
+        others.insert(what, until);
+        Some(Self { all: Arc::clone(all), what, until })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        if all.get(&self.what) == Some(&self.until) {
+            all.remove(&self.what);
+        }
+    }
 }
 
 /// What is counted for everybody together.
@@ -102,6 +144,7 @@ impl Limits {
             by_peer: mode == AuthMode::Full && config.header.is_none(),
             buckets: Mutex::default(),
             asked: Mutex::default(),
+            sending: Sending::default(),
             counter: pool.beside(1, None)?,
         })
     }
@@ -135,6 +178,10 @@ impl Limits {
             Bucket::Sso => per_five_minutes(config.sso),
             Bucket::SamlAssertion => per_five_minutes(config.saml_assertion),
             Bucket::OauthClientRegister => per_five_minutes(config.oauth_client_register),
+            // As many as tokens, and always as a burst: a browser comes here once for each sign-in.
+            Bucket::Authorize | Bucket::OauthAuthorize => {
+                (config.token_refresh / 300.0, config.token_refresh.max(30.0))
+            }
         }
     }
 
@@ -279,6 +326,43 @@ fn client_of(key: String) -> String {
     }
 }
 
+/// How long a message to the user has to wait after the last of its purpose; `None` if it may be sent now. In a transaction,
+/// whose end makes the message count.
+///
+/// The user's row is locked and read again, so that of several requests at once only one sends. While a message is sent in
+/// the middle of a transaction no row is locked, so the others wait for the request's turn to end.
+pub async fn wait_for(
+    request: &Request,
+    db: &Db,
+    user_id: Uuid,
+    purpose: Purpose,
+    pause: Duration,
+) -> AuthResult<Option<Duration>> {
+    let wait = left(user::lock_sent_at(db, user_id, purpose).await?, pause);
+    if wait.is_some() {
+        return Ok(wait);
+    }
+    let (what, longest) = ((user_id, purpose.sent_at()), request.auth.config.max_request_duration);
+    let take = || Turn::take(&request.auth.limits.sending, what, longest).map(Arc::new);
+    let turn: Option<Arc<Turn>> = request.once(&format!("turn {} {user_id}", purpose.sent_at()), take);
+    Ok(if turn.is_some() { None } else { Some(pause) })
+}
+
+/// The same, with a refusal of a message that would follow too soon.
+pub async fn require_pause(
+    request: &Request,
+    db: &Db,
+    user_id: Uuid,
+    purpose: Purpose,
+    pause: Duration,
+    code: Code,
+) -> AuthResult<()> {
+    match wait_for(request, db, user_id, purpose, pause).await? {
+        Some(left) => Err(too_soon(left.as_secs(), code)),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a message that follows the last of its purpose too soon.
 pub fn check_frequency(sent_at: Option<DateTime<Utc>>, pause: Duration, code: Code) -> AuthResult<()> {
     match left(sent_at, pause) {
@@ -297,7 +381,8 @@ fn left(sent_at: Option<DateTime<Utc>>, pause: Duration) -> Option<Duration> {
     (ready - Utc::now()).to_std().ok().filter(|left| !left.is_zero())
 }
 
-fn too_soon(seconds: u64, code: Code) -> AuthError {
+/// 429: the caller has to wait for `seconds`.
+pub fn too_soon(seconds: u64, code: Code) -> AuthError {
     let message = format!("For security purposes, you can only request this after {seconds} seconds.");
     AuthError::too_many_requests(code, message)
 }
@@ -305,6 +390,22 @@ fn too_soon(seconds: u64, code: Code) -> AuthError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_request_at_a_time_has_the_turn_to_send() {
+        let (all, what, longest) = (Sending::default(), (Uuid::nil(), "recovery_sent_at"), Duration::from_secs(60));
+        let first = Turn::take(&all, what, longest).expect("a turn");
+        assert!(Turn::take(&all, what, longest).is_none());
+        assert!(Turn::take(&all, (Uuid::nil(), "confirmation_sent_at"), longest).is_some());
+        drop(first);
+        // A turn that was never given back ends, and does not end the next one when it is.
+        let lost = Turn::take(&all, what, Duration::ZERO).expect("a turn");
+        let next = Turn::take(&all, what, longest).expect("a turn");
+        drop(lost);
+        assert!(Turn::take(&all, what, longest).is_none());
+        drop(next);
+        assert!(all.lock().is_empty());
+    }
 
     #[test]
     fn a_client_is_an_address_or_a_network_of_64_bits() {

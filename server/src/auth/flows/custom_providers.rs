@@ -196,6 +196,14 @@ pub async fn find(db: &Db, identifier: &str) -> Result<Option<CustomProvider>, F
     db.query_opt(&sql, &[&identifier]).await?.as_ref().map(CustomProvider::from_row).transpose()
 }
 
+/// The OpenID Connect providers of an issuer that are switched on.
+pub async fn of_issuer(db: &Db, issuer: &str) -> Result<Vec<CustomProvider>, Fault> {
+    let sql = format!("select {COLUMNS} from auth.custom_oauth_providers where issuer = $1 and enabled");
+    let all: Vec<_> =
+        db.query(&sql, &[&issuer]).await?.iter().map(CustomProvider::from_row).collect::<Result<_, _>>()?;
+    Ok(all.into_iter().filter(CustomProvider::is_oidc).collect())
+}
+
 /// The provider's client secret.
 pub async fn secret(request: &Request, db: &Db, provider: &CustomProvider) -> AuthResult<String> {
     let row =

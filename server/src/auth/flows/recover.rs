@@ -1,6 +1,8 @@
 //! `POST /recover`, `/otp`, `/magiclink`, `/resend` and `GET /reauthenticate`: requests that send codes and links.
 //! Reference: supabase/auth `internal/api/recover.go`, `otp.go`, `magic_link.go`, `resend.go`, `reauthenticate.go`.
 
+use std::time::Duration;
+
 use actix_web::HttpResponse;
 use serde_json::json;
 use uuid::Uuid;
@@ -9,7 +11,7 @@ use crate::auth::credentials::otp;
 use crate::auth::credentials::pkce::{self, Challenge};
 use crate::auth::door::address::{parse_email, parse_phone};
 use crate::auth::door::bearer::Caller;
-use crate::auth::door::limits::{self, Ask, Asked, Bucket, check_frequency, is_too_soon};
+use crate::auth::door::limits::{self, Ask, Asked, Bucket, check_frequency, is_too_soon, require_pause, wait_for};
 use crate::auth::door::params::Params;
 use crate::auth::door::request::{Request, empty, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
@@ -52,32 +54,27 @@ pub async fn recover(request: &Request) -> AuthResult<HttpResponse> {
     let challenge = Challenge::read(&method, &code)?;
     let asked = Asked::new(request, Ask::Recovery, &email);
     let (pause, limits) = (config.smtp.max_frequency, &request.auth.limits);
+    // Before it waits for others that ask at the same time, whose number would tell whether the address is known.
+    let is_due = limits.check_asked(&asked, Code::OverEmailSendRateLimit);
     let db = request.db().await?;
     let found =
         user::find_by_email(&db, &email, &request.audience(None)).await.or_internal("Unable to process request")?;
     let Some(user) = found else {
         drop(db);
-        limits.check_asked(&asked, Code::OverEmailSendRateLimit)?;
+        is_due?;
         mailer::send_nobody(request, &email, Mail::Recovery { otp: "" }).await?;
         limits.note_asked(asked, pause);
         return empty();
     };
-    if is_too_soon(user.recovery_sent_at, pause) {
+    let is_sent = !is_too_soon(user.recovery_sent_at, pause)
+        && db.transaction(async |db| send_recovery(request, db, &user, challenge.as_ref(), false).await).await?;
+    if !is_sent {
         drop(db);
         // Only the client that asked before is told to wait. Upstream tells everybody and so reveals that the address
         // is known.
-        limits.check_asked(&asked, Code::OverEmailSendRateLimit)?;
+        is_due?;
         mailer::wait_as_if_sent(request, Mail::Recovery { otp: "" }).await?;
-        limits.note_asked(asked, pause);
-        return empty();
     }
-    db.transaction(async |db| {
-        let mut user = user::as_of_now(db, &user).await?;
-        begin_flow(db, "recovery", "recovery", &user, challenge.as_ref()).await?;
-        Entry::of(&user, Action::UserRecoveryRequested).record(db, config.audit_log_only).await?;
-        send_recovery(request, db, &mut user, challenge.as_ref(), false).await
-    })
-    .await?;
     limits.note_asked(asked, pause);
     empty()
 }
@@ -97,23 +94,31 @@ async fn begin_flow(
     Ok(Some(flow.id))
 }
 
-/// Mails a recovery link, or a sign-in link: the two share their token.
+/// Mails a recovery link, or a sign-in link: the two share their token. `false` if one was sent a moment ago.
 async fn send_recovery(
     request: &Request,
     db: &Db,
-    user: &mut User,
+    user: &User,
     challenge: Option<&Challenge>,
     sign_in: bool,
-) -> AuthResult<()> {
+) -> AuthResult<bool> {
     let config = &request.auth.config;
-    check_frequency(user.recovery_sent_at, config.smtp.max_frequency, Code::OverEmailSendRateLimit)?;
+    if wait_for(request, db, user.id, Purpose::Recovery, config.smtp.max_frequency).await?.is_some() {
+        return Ok(false);
+    }
+    // It may have changed while its row was locked.
+    let Some(mut user) = user::find_by_id(db, user.id).await? else { return Ok(false) };
+    let flow = if sign_in { "magiclink" } else { "recovery" };
+    begin_flow(db, flow, flow, &user, challenge).await?;
+    Entry::of(&user, Action::UserRecoveryRequested).record(db, config.audit_log_only).await?;
     let otp = otp::for_mail(request, "recovery", &user.email);
     let hash = pkce::prefixed(request.auth.code_hasher.hash(&user.email, &otp), challenge);
     let failure = if sign_in { "Error sending magic link email" } else { "Error sending recovery email" };
     user.set_token(Purpose::Recovery, &hash);
     let mail = if sign_in { Mail::MagicLink { otp: &otp } } else { Mail::Recovery { otp: &otp } };
-    mailer::send(request, db, user, mail).await?;
-    user.save_token(db, Purpose::Recovery, hash).await.or_internal(failure)
+    mailer::send(request, db, &user, mail).await?;
+    user.save_token(db, Purpose::Recovery, hash).await.or_internal(failure)?;
+    Ok(true)
 }
 
 /// Sends a code or link to sign in with; makes the user unless `create_user` is false.
@@ -232,13 +237,10 @@ async fn email_link(request: &Request, params: &Params) -> AuthResult<HttpRespon
     }
     let Some(user) = found else { return empty() };
     let db = request.db().await?;
-    db.transaction(async |db| {
-        let mut user = user::as_of_now(db, &user).await?;
-        begin_flow(db, "magiclink", "magiclink", &user, challenge.as_ref()).await?;
-        Entry::of(&user, Action::UserRecoveryRequested).record(db, config.audit_log_only).await?;
-        send_recovery(request, db, &mut user, challenge.as_ref(), true).await
-    })
-    .await?;
+    if !db.transaction(async |db| send_recovery(request, db, &user, challenge.as_ref(), true).await).await? {
+        drop(db);
+        mailer::wait_as_if_sent(request, Mail::MagicLink { otp: "" }).await?;
+    }
     limits.note_asked(asked, pause);
     empty()
 }
@@ -368,14 +370,22 @@ pub async fn resend(request: &Request) -> AuthResult<HttpResponse> {
         limits.note_asked(asked, pause);
         return empty();
     };
-    let sent_at = match kind.as_str() {
-        "signup" | "sms" => user.confirmation_sent_at,
-        "email_change" => user.email_change_sent_at,
-        _ => user.phone_change_sent_at,
+    let (sent_at, purpose) = match kind.as_str() {
+        "signup" | "sms" => (user.confirmation_sent_at, Purpose::Confirmation),
+        "email_change" => (user.email_change_sent_at, Purpose::EmailChangeNew),
+        _ => (user.phone_change_sent_at, Purpose::PhoneChange),
     };
     let client = limits::client(request);
-    if is_too_soon(sent_at, pause) {
-        limits.check_asked(&asked, too_soon)?;
+    let is_due = limits.check_asked(&asked, too_soon);
+    let sent = if is_too_soon(sent_at, pause) {
+        None
+    } else {
+        let again = Again { kind: &kind, purpose, pause, client: &client, challenge: challenge.as_ref() };
+        let db = request.db().await?;
+        db.transaction(async |db| again.send(request, db, &user).await).await?
+    };
+    let Some(id) = sent else {
+        is_due?;
         limits.note_asked(asked, pause);
         let own =
             what == Ask::Confirmation && confirmation::was_asked_by(&request.db().await?, user.id, &client).await?;
@@ -388,47 +398,64 @@ pub async fn resend(request: &Request) -> AuthResult<HttpResponse> {
             sms::wait_as_if_sent(request).await?;
         }
         return empty();
-    }
-    let db = request.db().await?;
-    let id = db
-        .transaction(async |db| {
-            let mut user = user::as_of_now(db, &user).await?;
-            match kind.as_str() {
-                "signup" => {
-                    Entry::of(&user, Action::UserConfirmationRequested).record(db, config.audit_log_only).await?;
-                    let flow = begin_flow(db, "email/signup", "email/signup", &user, challenge.as_ref()).await?;
-                    let origin = confirmation::resumed(db, user.id, &client).await?;
-                    signup::send_confirmation(request, db, &mut user, challenge.as_ref()).await?;
-                    confirmation::record(db, user.id, &user.confirmation_token, &origin, &client, flow).await?;
-                    Ok(String::new())
-                }
-                "sms" if user.is_unproved() => {
-                    Entry::of(&user, Action::UserRecoveryRequested).record(db, config.audit_log_only).await?;
-                    let origin = confirmation::resumed(db, user.id, &client).await?;
-                    let phone = user.phone.clone();
-                    let id = sms::send_otp(request, db, &mut user, &phone, Purpose::Confirmation, sms::SMS).await?;
-                    confirmation::record(db, user.id, &user.confirmation_token, &origin, &client, None).await?;
-                    Ok(id)
-                }
-                "sms" => {
-                    Entry::of(&user, Action::UserRecoveryRequested).record(db, config.audit_log_only).await?;
-                    let phone = user.phone.clone();
-                    sms::send_otp(request, db, &mut user, &phone, Purpose::Confirmation, sms::SMS).await
-                }
-                "email_change" => {
-                    let address = user.email_change.clone();
-                    send_email_change(request, db, &mut user, &address, challenge.as_ref()).await?;
-                    Ok(String::new())
-                }
-                _ => {
-                    let phone = user.phone_change.clone();
-                    sms::send_otp(request, db, &mut user, &phone, Purpose::PhoneChange, sms::SMS).await
-                }
-            }
-        })
-        .await?;
+    };
     limits.note_asked(asked, pause);
     message(&id)
+}
+
+/// What is sent again, and to which client.
+struct Again<'a> {
+    kind: &'a str,
+    purpose: Purpose,
+    pause: Duration,
+    client: &'a str,
+    challenge: Option<&'a Challenge>,
+}
+
+impl Again<'_> {
+    /// Sends it and returns the id of a text message, if there is one; `None` if one was sent a moment ago.
+    async fn send(&self, request: &Request, db: &Db, user: &User) -> AuthResult<Option<String>> {
+        let Self { kind, purpose, pause, client, challenge } = *self;
+        let config = &request.auth.config;
+        if wait_for(request, db, user.id, purpose, pause).await?.is_some() {
+            return Ok(None);
+        }
+        // It may have changed while its row was locked.
+        let Some(mut user) = user::find_by_id(db, user.id).await? else { return Ok(None) };
+        let id = match kind {
+            "signup" => {
+                Entry::of(&user, Action::UserConfirmationRequested).record(db, config.audit_log_only).await?;
+                let flow = begin_flow(db, "email/signup", "email/signup", &user, challenge).await?;
+                let origin = confirmation::resumed(db, user.id, client).await?;
+                signup::send_confirmation(request, db, &mut user, challenge).await?;
+                confirmation::record(db, user.id, &user.confirmation_token, &origin, client, flow).await?;
+                String::new()
+            }
+            "sms" if user.is_unproved() => {
+                Entry::of(&user, Action::UserRecoveryRequested).record(db, config.audit_log_only).await?;
+                let origin = confirmation::resumed(db, user.id, client).await?;
+                let phone = user.phone.clone();
+                let id = sms::send_otp(request, db, &mut user, &phone, purpose, sms::SMS).await?;
+                confirmation::record(db, user.id, &user.confirmation_token, &origin, client, None).await?;
+                id
+            }
+            "sms" => {
+                Entry::of(&user, Action::UserRecoveryRequested).record(db, config.audit_log_only).await?;
+                let phone = user.phone.clone();
+                sms::send_otp(request, db, &mut user, &phone, purpose, sms::SMS).await?
+            }
+            "email_change" => {
+                let address = user.email_change.clone();
+                send_email_change(request, db, &mut user, &address, challenge).await?;
+                String::new()
+            }
+            _ => {
+                let phone = user.phone_change.clone();
+                sms::send_otp(request, db, &mut user, &phone, purpose, sms::SMS).await?
+            }
+        };
+        Ok(Some(id))
+    }
 }
 
 /// Starts a change of address: mails to the new one and, if secure changes are on, to the current one.
@@ -441,8 +468,9 @@ pub async fn send_email_change(
 ) -> AuthResult<()> {
     use crate::auth::models::user::Column;
     let config = &request.auth.config;
+    let pause = config.smtp.max_frequency;
+    require_pause(request, db, user.id, Purpose::EmailChangeNew, pause, Code::OverEmailSendRateLimit).await?;
     begin_flow(db, "email_change", "email_change", user, challenge).await?;
-    check_frequency(user.email_change_sent_at, config.smtp.max_frequency, Code::OverEmailSendRateLimit)?;
     let failure = "Error sending email change email";
     let otp_new = otp::for_mail(request, "new address", address);
     user.email_change = address.to_owned();
@@ -490,7 +518,8 @@ pub async fn reauthenticate(request: &Request, caller: Caller) -> AuthResult<Htt
                 return sms::send_otp(request, db, &mut user, &phone, Purpose::Reauthentication, sms::SMS).await;
             }
             let pause = config.smtp.max_frequency;
-            check_frequency(user.reauthentication_sent_at, pause, Code::OverEmailSendRateLimit)?;
+            let purpose = Purpose::Reauthentication;
+            require_pause(request, db, user.id, purpose, pause, Code::OverEmailSendRateLimit).await?;
             let otp = otp::for_mail(request, "reauthentication", &user.email);
             let hash = request.auth.code_hasher.hash(&user.email, &otp);
             let failure = "Error sending reauthentication email";

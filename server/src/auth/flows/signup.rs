@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::auth::credentials::pkce::{self, Challenge};
 use crate::auth::credentials::{encryption, otp, password, tokens};
 use crate::auth::door::address::{parse_email, parse_phone};
-use crate::auth::door::limits::{self, Ask, Asked, Bucket, check_frequency};
+use crate::auth::door::limits::{self, Ask, Asked, Bucket, check_frequency, require_pause};
 use crate::auth::door::params::Params;
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
@@ -395,7 +395,8 @@ pub async fn send_confirmation(
     challenge: Option<&Challenge>,
 ) -> AuthResult<()> {
     let config = &request.auth.config;
-    check_frequency(user.confirmation_sent_at, config.smtp.max_frequency, Code::OverEmailSendRateLimit)?;
+    let pause = config.smtp.max_frequency;
+    require_pause(request, db, user.id, Purpose::Confirmation, pause, Code::OverEmailSendRateLimit).await?;
     let otp = otp::for_mail(request, "confirmation", &user.email);
     let hash = pkce::prefixed(request.auth.code_hasher.hash(&user.email, &otp), challenge);
     user.set_token(Purpose::Confirmation, &hash);

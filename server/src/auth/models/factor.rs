@@ -40,6 +40,39 @@ impl NewFactor<'_> {
     }
 }
 
+/// Records that the factor is challenged now, unless it was less than `pause` ago. Returns the former time, for
+/// [`unmark_challenged`], and the new one.
+pub async fn mark_challenged(db: &Db, id: Uuid, pause: Duration) -> Result<Option<Marked>, Fault> {
+    let now = now();
+    let due = chrono::Duration::from_std(pause).ok().and_then(|pause| now.checked_sub_signed(pause));
+    let row = db
+        .query_opt(
+            "update auth.mfa_factors f set last_challenged_at = $2 from \
+             (select last_challenged_at as before from auth.mfa_factors where id = $1 for update) as old \
+             where f.id = $1 and (old.before is null or old.before <= $3) returning old.before",
+            &[&id, &now, &due],
+        )
+        .await?;
+    row.map(|row| Ok(Marked { id, before: row.try_get(0)?, now })).transpose()
+}
+
+/// A factor that was marked as challenged.
+pub struct Marked {
+    id: Uuid,
+    before: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+/// Takes it back, for a challenge that could not be sent.
+pub async fn unmark_challenged(db: &Db, marked: &Marked) -> Result<(), Fault> {
+    db.execute(
+        "update auth.mfa_factors set last_challenged_at = $3 where id = $1 and last_challenged_at = $2",
+        &[&marked.id, &marked.now, &marked.before],
+    )
+    .await?;
+    Ok(())
+}
+
 /// The user's factor of that id.
 pub async fn find_owned(db: &Db, user_id: Uuid, id: Uuid) -> Result<Option<Factor>, Fault> {
     let row = db

@@ -178,10 +178,13 @@ pub async fn create_as(db: &Db, id: Uuid, user_id: Uuid, provider: &str, mut dat
     Ok(identity)
 }
 
+/// The identity of a provider's person. Earlier versions and upstream store a provider as the client spelled it (`GitHub`);
+/// issuers are compared as they are.
 pub async fn find(db: &Db, provider_id: &str, provider: &str) -> Result<Option<Identity>, Fault> {
     let row = db
         .query_opt(
-            "select to_json(i) from auth.identities i where i.provider_id = $1 and i.provider = $2",
+            "select to_json(i) from auth.identities i where i.provider_id = $1 and (i.provider = $2 \
+             or (lower(i.provider) = $2 and i.provider not like '%://%')) order by i.provider <> $2 limit 1",
             &[&provider_id, &provider],
         )
         .await?;

@@ -261,6 +261,23 @@ pub async fn find_by_code(db: &Db, code: &str) -> Result<Option<Authorization>, 
     db.query_opt(&sql, &[&code]).await?.as_ref().map(Authorization::from_row).transpose()
 }
 
+/// The user that a code was made for, if it is still there.
+pub async fn owner_of_code(db: &Db, code: &str) -> Result<Option<Uuid>, Fault> {
+    let sql = "select user_id from auth.oauth_authorizations where authorization_code = $1";
+    Ok(db.query_opt(sql, &[&code]).await?.map(|row| row.try_get(0)).transpose()?.flatten())
+}
+
+/// Takes back the codes that were made for a user and not exchanged yet: those of one client, or all.
+pub async fn delete_codes(db: &Db, user_id: Uuid, client_id: Option<Uuid>) -> Result<(), Fault> {
+    db.execute(
+        "delete from auth.oauth_authorizations where user_id = $1 and ($2::uuid is null or client_id = $2) \
+         and authorization_code is not null",
+        &[&user_id, &client_id],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Records that a code opened a session.
 pub async fn note_spent(db: &Db, code: &str, client_id: Uuid, session_id: Uuid) -> Result<(), Fault> {
     db.execute(

@@ -28,6 +28,17 @@ impl Purpose {
             Self::PhoneChange => "phone_change_token",
         }
     }
+
+    /// The user's column with the time at which the last message of this purpose was sent.
+    pub fn sent_at(self) -> &'static str {
+        match self {
+            Self::Confirmation => "confirmation_sent_at",
+            Self::Reauthentication => "reauthentication_sent_at",
+            Self::Recovery => "recovery_sent_at",
+            Self::EmailChangeNew | Self::EmailChangeCurrent => "email_change_sent_at",
+            Self::PhoneChange => "phone_change_sent_at",
+        }
+    }
 }
 
 /// Replaces the user's token of this purpose.

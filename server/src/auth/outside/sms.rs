@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::Auth;
 use crate::auth::credentials::otp;
-use crate::auth::door::limits::check_frequency;
+use crate::auth::door::limits::require_pause;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::one_time_token::Purpose;
@@ -169,12 +169,12 @@ pub async fn send_otp(
 ) -> AuthResult<String> {
     let auth = &request.auth;
     let config = &auth.config.sms;
-    let (sent_at, name) = match purpose {
-        Purpose::PhoneChange => (user.phone_change_sent_at, "phone_change"),
-        Purpose::Reauthentication => (user.reauthentication_sent_at, "reauthentication"),
-        _ => (user.confirmation_sent_at, "confirmation"),
+    let (purpose, name) = match purpose {
+        Purpose::PhoneChange => (purpose, "phone_change"),
+        Purpose::Reauthentication => (purpose, "reauthentication"),
+        _ => (Purpose::Confirmation, "confirmation"),
     };
-    check_frequency(sent_at, config.max_frequency, Code::OverSmsSendRateLimit)?;
+    require_pause(request, db, user.id, purpose, config.max_frequency, Code::OverSmsSendRateLimit).await?;
     if purpose == Purpose::PhoneChange {
         user.phone_change = phone.to_owned();
     }

@@ -97,7 +97,7 @@ pub struct AuthConfig {
     /// `GOTRUE_EXPERIMENTAL_SCIM_ENABLED`, default false; as with SAML.
     pub scim_enabled: bool,
     /// `GOTRUE_EXPERIMENTAL_PROVIDER_LINKING_DOMAINS` (`provider=domain,…`) and the older
-    /// `…_PROVIDERS_WITH_OWN_LINKING_DOMAIN`: providers that link only within their domain.
+    /// `…_PROVIDERS_WITH_OWN_LINKING_DOMAIN`: providers, in lower case, that link only within their domain.
     pub provider_linking_domains: BTreeMap<String, String>,
     /// `GOTRUE_EXPERIMENTAL_CREATE_EMAIL_IDENTITY_ON_PASSWORD_SET_ENABLED`, default false.
     pub email_identity_on_password: bool,
@@ -133,12 +133,12 @@ impl AuthConfig {
             .list(&["GOTRUE_EXPERIMENTAL_PROVIDERS_WITH_OWN_LINKING_DOMAIN"])
             .unwrap_or_default()
             .into_iter()
-            .map(|p| (p.clone(), p))
+            .map(|p| (p.to_lowercase(), p))
             .collect();
         for pair in reader.list(&["GOTRUE_EXPERIMENTAL_PROVIDER_LINKING_DOMAINS"]).unwrap_or_default() {
             match pair.split_once('=') {
                 Some((p, d)) if !p.trim().is_empty() && !d.trim().is_empty() => {
-                    linking.insert(p.trim().to_owned(), d.trim().to_owned());
+                    linking.insert(p.trim().to_lowercase(), d.trim().to_owned());
                 }
                 _ => reader.problem(format!(
                     "GOTRUE_EXPERIMENTAL_PROVIDER_LINKING_DOMAINS: '{pair}' is not of the form provider=domain"

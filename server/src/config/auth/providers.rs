@@ -58,7 +58,11 @@ pub struct ExternalConfig {
     /// one Microsoft tenant (`<GOTRUE_EXTERNAL_AZURE_URL>/v2.0`) are then taken from it. The document is trusted:
     /// whoever controls the URL can sign in anybody through that issuer.
     pub discovery_urls: BTreeMap<String, String>,
-    pub allowed_id_token_issuers: Vec<String>,
+    /// `GOTRUE_EXTERNAL_ALLOWED_ID_TOKEN_ISSUERS`: further issuers of ID tokens, separated by commas, each as
+    /// `issuer=client_id` once for every application whose tokens are accepted. Upstream knows only `issuer`, which accepts the
+    /// tokens of all its applications, so that any of them can sign in as its users; for compatibility that is possible too
+    /// and causes a warning. Default: Apple and Google, whose providers name their applications.
+    pub allowed_id_token_issuers: BTreeMap<String, Vec<String>>,
     /// `GOTRUE_EXTERNAL_FLOW_STATE_EXPIRY_DURATION`, at least 300 s.
     pub flow_state_expiry: Duration,
 }
@@ -105,11 +109,23 @@ impl ExternalConfig {
             redirect_url: reader.text_or(&["GOTRUE_EXTERNAL_REDIRECTURL"], ""),
             discovery_urls,
             ios_bundle_id: reader.text_or(&["GOTRUE_EXTERNAL_IOS_BUNDLE_ID"], ""),
-            allowed_id_token_issuers: issuers
-                .unwrap_or_else(|| vec!["https://appleid.apple.com".into(), "https://accounts.google.com".into()]),
+            allowed_id_token_issuers: applications_by_issuer(issuers.unwrap_or_else(|| {
+                vec!["https://appleid.apple.com".to_owned(), "https://accounts.google.com".to_owned()]
+            })),
             flow_state_expiry: duration(reader, &["GOTRUE_EXTERNAL_FLOW_STATE_EXPIRY_DURATION"], floor).max(floor),
         }
     }
+}
+
+/// From entries `issuer` and `issuer=client_id`.
+fn applications_by_issuer(entries: Vec<String>) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        let (issuer, client_id) = entry.split_once('=').unwrap_or((&entry, ""));
+        let client_ids = all.entry(issuer.trim().to_owned()).or_default();
+        client_ids.extend(Some(client_id.trim().to_owned()).filter(|client_id| !client_id.is_empty()));
+    }
+    all
 }
 
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::WRONG_TYPE;
 use crate::auth::credentials::webauthn::{self, Account};
 use crate::auth::credentials::{encryption, otp};
 use crate::auth::door::bearer::Caller;
-use crate::auth::door::limits::{Bucket, check_frequency};
+use crate::auth::door::limits::{Bucket, check_frequency, too_soon};
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::audit::{Action, Entry};
@@ -85,6 +85,30 @@ async fn challenge_phone(request: &Request, caller: &Caller, factor: &Factor) ->
     let channel = if channel.is_empty() { sms::SMS } else { &channel };
     sms::check_channel(request, channel)?;
     check_frequency(factor.last_challenged_at, config.mfa.phone_max_frequency, Code::OverSmsSendRateLimit)?;
+    // The factor was read before: of several requests at once, only one marks it.
+    let db = request.db().await?;
+    let pause = config.mfa.phone_max_frequency;
+    let marked =
+        factor::mark_challenged(&db, factor.id, pause).await.or_internal("Database error storing challenge")?;
+    let marked = marked.ok_or_else(|| too_soon(pause.as_secs(), Code::OverSmsSendRateLimit))?;
+    let sent = text_code(request, &db, caller, factor, channel).await;
+    if sent.is_err() {
+        factor::unmark_challenged(&db, &marked).await.or_internal("Database error storing challenge")?;
+    }
+    let challenge = sent?;
+    store(request, &db, caller, factor, &challenge).await?;
+    answer(request, factor, &challenge, None)
+}
+
+/// Sends a code for the factor and returns the challenge that it answers.
+async fn text_code(
+    request: &Request,
+    db: &Db,
+    caller: &Caller,
+    factor: &Factor,
+    channel: &str,
+) -> AuthResult<Challenge> {
+    let config = &request.auth.config;
     // Upstream does not count these texts, but they cost as much as others.
     if !request.auth.limits.allow_sms().await? {
         return Err(AuthError::too_many_requests(Code::OverSmsSendRateLimit, "SMS rate limit exceeded"));
@@ -92,18 +116,16 @@ async fn challenge_phone(request: &Request, caller: &Caller, factor: &Factor) ->
     let code = otp::generate(config.mfa.phone_otp_length);
     let mut challenge = Challenge::new(factor.id, address(request));
     challenge.otp_code = Some(encryption::seal(&config.security.encryption, &challenge.id.to_string(), &code)?);
-    let db = request.db().await?;
     let body = sms::compose(&config.mfa.phone_template, &code)?;
     let text = Text { to: &factor.phone, body: &body, channel, code: &code };
     let sms = json!({ "otp": code, "sms_type": "mfa", "phone": factor.phone });
     let failed = if config.hooks.send_sms.is_some() { "error invoking hook" } else { "error sending message" };
-    sms::send_code(request, &db, &caller.user, sms, &text, "mfa").await.map_err(|error| {
+    sms::send_code(request, db, &caller.user, sms, &text, "mfa").await.map_err(|error| {
         let missing = error.message() == "Unable to get SMS provider";
         AuthError::internal(if missing { "Failed to get SMS provider" } else { failed })
             .caused_by(crate::auth::error::Fault::new(error.message().to_owned()))
     })?;
-    store(request, &db, caller, factor, &challenge).await?;
-    answer(request, factor, &challenge, None)
+    Ok(challenge)
 }
 
 async fn challenge_webauthn(request: &Request, caller: &Caller, factor: &Factor) -> AuthResult<HttpResponse> {

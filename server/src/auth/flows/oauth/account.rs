@@ -49,7 +49,7 @@ fn domain(request: &Request, provider: &str) -> String {
         return provider.to_owned();
     }
     let own = &request.auth.config.provider_linking_domains;
-    own.get(provider).cloned().unwrap_or_else(|| "default".to_owned())
+    own.get(&provider.to_lowercase()).cloned().unwrap_or_else(|| "default".to_owned())
 }
 
 async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, aud: &str) -> AuthResult<Linking> {

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::provider;
 use crate::auth::credentials::pkce::Challenge;
 use crate::auth::door::bearer::Caller;
+use crate::auth::door::limits::Bucket;
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::flow_state::FlowState;
@@ -33,7 +34,7 @@ const RESERVED: [&str; 8] = [
 /// 302 to the provider.
 ///
 /// Errors: 400 `validation_failed` for providers that cannot be used and for bad challenges, 404
-/// `user_not_found` for an unknown invitation.
+/// `user_not_found` for an unknown invitation, 429 `over_request_rate_limit`.
 pub async fn authorize(request: &Request) -> AuthResult<HttpResponse> {
     Ok(found(&begin(request, None).await?))
 }
@@ -65,6 +66,7 @@ fn unsupported(why: String) -> AuthError {
 }
 
 async fn begin(request: &Request, linking_target: Option<Uuid>) -> AuthResult<String> {
+    request.auth.limits.check(Bucket::Authorize, request)?;
     let query = |name: &str| request.query(name).unwrap_or("");
     let name = query("provider");
     let db = request.db().await?;
@@ -89,13 +91,14 @@ async fn begin(request: &Request, linking_target: Option<Uuid>) -> AuthResult<St
             extra.push((key.to_owned(), value.clone()));
         }
     }
-    let mut state = FlowState::new(name, "oauth", None, challenge.as_ref());
+    // The provider's name as the settings spell it. Upstream stores what the client wrote, and `GitHub` was another provider.
+    let mut state = FlowState::new(&provider.name, "oauth", None, challenge.as_ref());
     if provider.requires_pkce {
         let mut bytes = [0_u8; 32];
         rand::rng().fill_bytes(&mut bytes);
         let verifier = URL_SAFE_NO_PAD.encode(bytes);
         let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-        state.oauth_client_state_id = Some(oauth_client_state::store(&db, name, &verifier).await?);
+        state.oauth_client_state_id = Some(oauth_client_state::store(&db, &provider.name, &verifier).await?);
         extra.push(("code_challenge_method".to_owned(), "S256".to_owned()));
         extra.push(("code_challenge".to_owned(), digest));
     }

@@ -38,6 +38,21 @@ pub fn described(custom: &CustomProvider, mut profile: Profile, document: &Map<S
     profile
 }
 
+/// The same for a user-info document, whose address becomes the profile's.
+///
+/// What the provider has verified is its own `email`. An address that is mapped from another claim (a nickname, say) is not
+/// verified, unless the mapping itself says so. Upstream takes it for verified, and so signs in to accounts of others.
+pub fn described_by_document(custom: &CustomProvider, profile: &Profile, document: &Map<String, Value>) -> Profile {
+    let own = profile.text("email");
+    let mut mapped = described(custom, profile.clone(), document);
+    let email = mapped.text("email").to_owned();
+    let is_vouched_for = custom.attribute_mapping.get("email_verified") == Some(&Value::Bool(true));
+    let is_own = own.is_empty() || own.eq_ignore_ascii_case(&email);
+    let verified = mapped.flag("email_verified") && (is_own || is_vouched_for);
+    mapped.set_value("email_verified", Value::Bool(verified));
+    mapped.with_email(&email, verified)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -50,6 +65,38 @@ mod tests {
             attribute_mapping: object(mapping),
             custom_claims_allowlist: allowed.iter().map(|claim| (*claim).to_owned()).collect(),
             ..CustomProvider::new("oidc".to_owned(), "custom:x".to_owned())
+        }
+    }
+
+    /// A mapped address took over what the provider said of another one.
+    #[test]
+    fn a_mapped_address_is_verified_only_if_it_is_the_providers_own() {
+        for (mapping, document, wanted) in [
+            (json!({}), json!({ "email": "a@x", "email_verified": true }), ("a@x", true)),
+            (
+                json!({ "email": "nickname" }),
+                json!({ "email": "a@x", "email_verified": true, "nickname": "b@x" }),
+                ("b@x", false),
+            ),
+            (
+                json!({ "email": "nickname" }),
+                json!({ "email": "a@x", "email_verified": true, "nickname": "A@x" }),
+                ("A@x", true),
+            ),
+            (json!({ "email": "nickname" }), json!({ "email_verified": true, "nickname": "b@x" }), ("b@x", true)),
+            (json!({ "email": "nickname" }), json!({ "nickname": "b@x" }), ("b@x", false)),
+            (
+                json!({ "email": "nickname", "email_verified": true }),
+                json!({ "email": "a@x", "nickname": "b@x" }),
+                ("b@x", true),
+            ),
+        ] {
+            let document = document.as_object().expect("object");
+            let profile = Profile::from_document(document).expect("profile");
+            let found = described_by_document(&custom(mapping.clone(), &[]), &profile, document);
+            let [address] = found.emails.as_slice() else { panic!("{:?}", found.emails) };
+            assert_eq!((address.email.as_str(), address.verified), wanted, "{mapping} {document:?}");
+            assert_eq!(found.flag("email_verified"), wanted.1, "{mapping} {document:?}");
         }
     }
 

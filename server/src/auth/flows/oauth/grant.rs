@@ -12,6 +12,7 @@ use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code, Fault};
 use crate::auth::flows::custom_providers;
 use crate::auth::models::store::Db;
+use crate::config::ExternalConfig;
 
 /// The expected issuer and audience of a token.
 struct Expected {
@@ -159,20 +160,7 @@ async fn expect(request: &Request, db: &Db, params: &Params, token: &str) -> Aut
             ("vercel_marketplace", oidc::VERCEL_MARKETPLACE.to_owned())
         }
         _ if provider == "snapchat" || passed == oidc::SNAPCHAT => ("snapchat", oidc::SNAPCHAT.to_owned()),
-        _ => {
-            if !config.external.allowed_id_token_issuers.contains(&passed) || passed.is_empty() {
-                return Err(AuthError::invalid(format!("Custom OIDC provider {provider:?} not allowed")));
-            }
-            return Ok(Expected {
-                provider: passed.clone(),
-                issuer: passed,
-                discovery_url: None,
-                client_ids: vec![params.text("client_id")?],
-                skip_nonce_check: false,
-                email_optional: false,
-                custom: false,
-            });
-        }
+        _ => return expect_listed(request, db, params, &provider, passed).await,
     };
     let settings = config.external.providers.get(name).filter(|settings| settings.enabled).ok_or_else(|| {
         AuthError::bad_request(Code::ProviderDisabled, format!("Provider (issuer {issuer:?}) is not enabled"))
@@ -198,6 +186,71 @@ async fn expect(request: &Request, db: &Db, params: &Params, token: &str) -> Aut
         email_optional: settings.email_optional,
         custom: false,
     })
+}
+
+/// For an issuer of the allow-list. The caller names its application; it has to be one of those that the settings know.
+async fn expect_listed(
+    request: &Request,
+    db: &Db,
+    params: &Params,
+    provider: &str,
+    issuer: String,
+) -> AuthResult<Expected> {
+    let config = &request.auth.config;
+    let listed = config.external.allowed_id_token_issuers.get(&issuer).filter(|_| !issuer.is_empty());
+    let listed = listed.ok_or_else(|| AuthError::invalid(format!("Custom OIDC provider {provider:?} not allowed")))?;
+    let mut known = listed.clone();
+    if issuer == oidc::LINKEDIN
+        && let Some(settings) = config.external.providers.get("linkedin_oidc").filter(|settings| settings.enabled)
+    {
+        known.extend(settings.client_id.clone());
+    }
+    if config.custom_oauth_enabled {
+        for custom in custom_providers::of_issuer(db, &issuer).await? {
+            known.push(custom.client_id);
+            known.extend(custom.acceptable_client_ids);
+        }
+    }
+    let client_id = params.text("client_id")?;
+    let client_ids = if known.is_empty() {
+        static WARNED: std::sync::Once = std::sync::Once::new();
+        WARNED.call_once(|| warn_of_any_application(&issuer));
+        vec![client_id]
+    } else {
+        known.into_iter().filter(|known| *known == client_id).collect()
+    };
+    Ok(Expected {
+        provider: issuer.clone(),
+        issuer,
+        discovery_url: None,
+        client_ids,
+        skip_nonce_check: false,
+        email_optional: false,
+        custom: false,
+    })
+}
+
+fn warn_of_any_application(issuer: &str) {
+    tracing::warn!(
+        issuer,
+        "GOTRUE_EXTERNAL_ALLOWED_ID_TOKEN_ISSUERS accepts ID tokens of every application of this issuer, and each of them \
+         can sign in as its users: write issuer=client_id"
+    );
+}
+
+/// Warns at the start of issuers of the allow-list for which no application is named.
+pub fn warn_of_open_issuers(config: &ExternalConfig) {
+    let of_provider = |issuer: &str| {
+        oidc::is_apple(issuer)
+            || oidc::is_azure(issuer)
+            || [oidc::GOOGLE, oidc::FACEBOOK, oidc::KAKAO, oidc::VERCEL_MARKETPLACE, oidc::SNAPCHAT].contains(&issuer)
+            || config.providers.get("keycloak").is_some_and(|keycloak| keycloak.enabled && keycloak.url == issuer)
+    };
+    for (issuer, client_ids) in &config.allowed_id_token_issuers {
+        if client_ids.is_empty() && !of_provider(issuer) {
+            warn_of_any_application(issuer);
+        }
+    }
 }
 
 async fn expect_custom(request: &Request, db: &Db, name: &str) -> AuthResult<Expected> {

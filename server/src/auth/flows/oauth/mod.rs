@@ -22,5 +22,5 @@ pub mod session;
 pub use authorize::{authorize, found, link};
 pub use callback::callback;
 pub use claims::Profile;
-pub use grant::grant;
+pub use grant::{grant, warn_of_open_issuers};
 pub use oidc::Discovery;

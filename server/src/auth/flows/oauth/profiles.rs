@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use super::azure;
 use super::claims::{Address, Profile};
-use super::custom::described;
+use super::custom::{described, described_by_document};
 use super::exchange::ProviderTokens;
 use super::id_token;
 use super::oidc::{self, read_json, transport};
@@ -429,9 +429,7 @@ async fn custom(api: &Api<'_>) -> Result<Profile, Fault> {
                 user.as_object().cloned().ok_or_else(|| Fault::new("the user-info document is no object"))?;
             let profile =
                 Profile::from_document(&document).ok_or_else(|| Fault::new("the user-info document cannot be read"))?;
-            let profile = described(custom, profile, &document);
-            let (email, verified) = (profile.text("email").to_owned(), profile.flag("email_verified"));
-            Ok(profile.with_email(&email, verified))
+            Ok(described_by_document(custom, &profile, &document))
         }
     }
 }

@@ -8,6 +8,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::auth::door::bearer::Caller;
+use crate::auth::door::limits::Bucket;
 use crate::auth::door::location::with_query;
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
@@ -21,8 +22,9 @@ const SCOPES: [&str; 5] = ["openid", "profile", "email", "phone", "offline_acces
 /// `GET /oauth/authorize`: 302 to the site's consent page.
 ///
 /// Until client and redirect URI are validated, errors are 400 JSON: `validation_failed`,
-/// `oauth_client_not_found`; afterwards they are 302 to the client.
+/// `oauth_client_not_found`; afterwards they are 302 to the client. Too many requests are 429 `over_request_rate_limit`.
 pub async fn authorize(request: &Request) -> AuthResult<HttpResponse> {
+    request.auth.limits.check(Bucket::OauthAuthorize, request)?;
     let config = &request.auth.config;
     let query = |name: &str| request.query(name).unwrap_or("");
     let (client_id, redirect_uri, state) = (query("client_id"), query("redirect_uri"), query("state"));

@@ -29,7 +29,7 @@ pub async fn list(request: &Request, caller: Caller) -> AuthResult<HttpResponse>
     ok(&grants)
 }
 
-/// `DELETE …?client_id=`: 204; the client's sessions for the user end.
+/// `DELETE …?client_id=`: 204; the client's sessions for the user end, and its codes are void.
 ///
 /// Errors: 400 `validation_failed`, 404 `oauth_consent_not_found`.
 pub async fn revoke(request: &Request, caller: Caller) -> AuthResult<HttpResponse> {
@@ -46,6 +46,7 @@ pub async fn revoke(request: &Request, caller: Caller) -> AuthResult<HttpRespons
         .ok_or_else(|| AuthError::not_found(Code::OauthConsentNotFound, "No active grant found for this client"))?;
     db.transaction(async |db| {
         consent.revoke(db).await?;
+        oauth_client::delete_codes(db, user.id, Some(client_id)).await?;
         oauth_client::end_sessions(db, user.id, client_id).await?;
         Entry::of(user, Action::TokenRevoked)
             .with(json!({ "oauth_client_id": client_id, "action": "revoke_oauth_grant" }))

@@ -175,6 +175,10 @@ async fn exchange(
     let db = request.db().await?;
     let exchanged = db
         .transaction(async |db| {
+            // As everywhere, the user is locked before other rows.
+            if let Some(owner) = oauth_client::owner_of_code(db, code).await.or_internal("Error finding user")? {
+                user::lock(db, owner).await.or_internal("Error finding user")?;
+            }
             // Locked, so that only the first of several exchanges of one code finds it.
             let found = oauth_client::find_by_code(db, code).await.or_internal("Error finding authorization code")?;
             let Some(authorization) = found else {
@@ -203,6 +207,11 @@ async fn exchange(
                 .ok_or_else(|| invalid_grant("User not found for authorization code"))?;
             if user.is_banned() {
                 return Err(AuthError::oauth("access_denied", "User is banned"));
+            }
+            // Upstream does not look, and a code that was not exchanged yet brings a revoked grant back.
+            if oauth_client::find_consent(db, user_id, client.id).await.or_internal("Error finding consent")?.is_none()
+            {
+                return Err(invalid_grant("The user has revoked the grant"));
             }
             let mut grant = request.grant();
             grant.oauth_client_id = Some(client.id);

@@ -1,5 +1,6 @@
 //! Finding users: by id, address, number or token.
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::User;
@@ -106,6 +107,15 @@ pub async fn lock(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
+/// When the user was last sent a message of this purpose; no other transaction sends one until this one ends.
+///
+/// Foreign keys to the user stay possible, so that two transactions with one cannot deadlock here.
+pub async fn lock_sent_at(db: &Db, id: Uuid, purpose: Purpose) -> Result<Option<DateTime<Utc>>, Fault> {
+    // The column's name is one of `sent_at`'s.
+    let sql = format!("select {} from auth.users where id = $1 for no key update", purpose.sent_at());
+    Ok(db.query_opt(&sql, &[&id]).await?.map(|row| row.try_get(0)).transpose()?.flatten())
+}
+
 /// If the transaction was repeated after a call to another service, the current user, locked; otherwise `user` as read.
 pub async fn as_of_now(db: &Db, user: &User) -> AuthResult<User> {
     if !db.is_repeated() {
@@ -135,7 +145,7 @@ pub async fn find_duplicate_email(
             "select i.user_id from auth.identities i join auth.users u on u.id = i.user_id \
              where i.email = lower($1) and lower((i.identity_data ->> 'email') collate \"C\") = lower($1 collate \"C\") \
              and i.identity_data -> 'email_verified' = 'true' and u.aud = $2 and u.instance_id = $3 \
-             and i.provider not like 'sso:%' and i.provider <> all($4) and ($5::uuid is null or i.user_id <> $5) limit 1",
+             and i.provider not like 'sso:%' and lower(i.provider) <> all($4) and ($5::uuid is null or i.user_id <> $5) limit 1",
             &[&email, &aud, &Uuid::nil(), &own_domains, &current],
         )
         .await

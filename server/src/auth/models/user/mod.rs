@@ -19,7 +19,7 @@ pub use columns::{COLUMNS, Column, RELATIONS};
 pub use find::{
     OF_INSTANCE, as_of_now, find_and_lock, find_by_email, find_by_id, find_by_phone, find_by_phone_change,
     find_by_token, find_duplicate_email, find_with_presence, find_with_session, ids_by_emails, lock, lock_by_token,
-    upsert_identity,
+    lock_sent_at, upsert_identity,
 };
 
 /// A user with its identities and factors. Serialized it is the API's user object, without tokens, hashes
