@@ -33,6 +33,7 @@ use crate::http::context::{self, id_of};
 use crate::http::door::Door;
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
+use crate::http::loopback::reachable;
 use crate::http::span;
 use crate::http::traffic::Traffic;
 use crate::jwt::bearer::{Bearer, unverified_subject};
@@ -164,7 +165,7 @@ impl App {
                 .with_anon_key(keys.anon()),
             health: requests,
             trusted_proxies: config.trusted_proxies.clone(),
-            https: Https::of(config.tls.as_ref()),
+            https: Https::of(config.tls.as_ref(), reachable(config.listen)),
             traffic: Traffic::default(),
             audit: Audit::default(),
             draining: Draining::default(),
@@ -275,7 +276,7 @@ fn build_edge(
     let database = format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", server.embedded_port);
     let platform = PlatformValues {
         // Functions reach this server at another address than browsers do.
-        api_url: format!("http://{}", server.listen),
+        api_url: format!("http://{}", reachable(server.listen)),
         anon_key: keys.anon().to_owned(),
         service_role_key: Secret::new(keys.service_role()),
         publishable_key: server.publishable_key.clone(),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use actix_web::HttpResponse;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::project::Project;
@@ -301,6 +302,183 @@ async fn a_body_may_be_longer_than_the_budget_for_bodies() {
     for body in [vec![b'a'; 4 << 20].into(), reqwest::Body::wrap_stream(parts())] {
         assert_eq!(answered(call.post("count").body(body)).await, (200, (4 << 20).to_string()));
     }
+}
+
+/// A project with these functions and settings, started, and how its functions are called.
+fn started(name: &str, functions: &[(&str, &str)], settings: &[(&str, &str)]) -> (Project, Caller) {
+    let paths: Vec<_> = functions.iter().map(|(slug, _)| format!("supabase/functions/{slug}/index.ts")).collect();
+    let files: Vec<_> = paths.iter().zip(functions).map(|(path, (_, text))| (path.as_str(), *text)).collect();
+    let project = Project::new(name, "", &files);
+    let output = project.command(&["start"]).envs(settings.iter().copied()).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let status = project.status();
+    let text = |key: &str| status[key].as_str().expect("a text").to_owned();
+    let call = Caller { base: text("FUNCTIONS_URL"), key: text("ANON_KEY") };
+    (project, call)
+}
+
+impl Caller {
+    async fn socket(&self, name: &str) -> tokio_tungstenite::WebSocketStream<impl AsyncRead + AsyncWrite + Unpin> {
+        use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+        let url = format!("{}/{name}", self.base.replacen("http", "ws", 1));
+        let mut request = url.into_client_request().expect("a request");
+        request.headers_mut().insert("authorization", format!("Bearer {}", self.key).parse().expect("a header"));
+        tokio_tungstenite::connect_async(request).await.expect("a socket").0
+    }
+}
+
+/// Until the log of the server contains `words` so many times.
+async fn logged(project: &Project, words: &str, times: usize) {
+    let log = project.root.join(".ferrobase/server.log");
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(&log).expect("a log");
+        if text.matches(words).count() >= times {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "'{words}' is not in the log: {text}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Regressions: a client that gave up ended the start of the function's process, so a slow function was never ready; and once a
+/// module could not be fetched, functions did not start after the last import that has a substitute was removed.
+#[actix_web::test]
+async fn starts_go_on_without_the_client_and_do_not_depend_on_other_functions() {
+    let slow = "console.log('loading');\nawait new Promise((done) => setTimeout(done, 4000));\nDeno.serve(() => new Response('ready'));\n";
+    let remote =
+        "import { serve } from 'https://deno.land/std@0.168.0/http/server.ts';\nserve(() => new Response('remote'));\n";
+    let plain = |word: &str| format!("Deno.serve(() => new Response('{word}'));\n");
+    let (project, call) = started("starts", &[("slow", slow), ("remote", remote), ("plain", &plain("one"))], &[]);
+    for _ in 0..3 {
+        let left = call.post("slow").timeout(Duration::from_millis(500)).send().await;
+        assert!(left.is_err_and(|error| error.is_timeout()));
+    }
+    assert_eq!(call.text("slow").await, (200, "ready".to_owned()));
+    let log = std::fs::read_to_string(project.root.join(".ferrobase/server.log")).expect("a log");
+    assert_eq!(log.matches("loading").count(), 1, "{log}");
+
+    assert_eq!(call.text("remote").await, (200, "remote".to_owned()));
+    std::fs::remove_dir_all(project.root.join("supabase/functions/remote")).expect("removed");
+    project.write("supabase/functions/plain/index.ts", &plain("two"));
+    let begun = Instant::now();
+    loop {
+        let answer = call.text("plain").await;
+        if answer == (200, "two".to_owned()) {
+            break;
+        }
+        assert_eq!(answer, (200, "one".to_owned()), "it never fails");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the change is not served");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Processor time, memory, bodies and calls at once.
+#[actix_web::test]
+async fn limits_end_only_what_is_over_them() {
+    let work = "import process from 'node:process';\n\
+         const burn = (seconds: number) => { const begun = process.cpuUsage(); let sum = 0;\n\
+         while (process.cpuUsage(begun).user < seconds * 1e6) { for (let n = 0; n < 1e5; n++) sum += Math.sqrt(n); } return sum; };\n\
+         Deno.serve(async (request) => {\n  const query = new URL(request.url).searchParams;\n\
+         if (query.has('wait')) { await new Promise((done) => setTimeout(done, Number(query.get('wait')))); return new Response('waited'); }\n\
+         if (query.has('later')) return new Response(new ReadableStream({ start(out) {\n\
+           out.enqueue(new TextEncoder().encode('begun'));\n  setTimeout(() => burn(600), 200); } }));\n\
+         return new Response(`${burn(Number(query.get('burn')) ) > 0}`);\n});\n";
+    let hoard = "Deno.serve(async () => {\n  const all = [];\n\
+         for (;;) { all.push(new Uint8Array(4 << 20).fill(1)); await new Promise((done) => setTimeout(done, 1)); }\n});\n";
+    let count = "Deno.serve(async (request) => {\n  let length = 0;\n\
+         for await (const part of request.body!) length += part.length;\n  return new Response(`${length}`);\n});\n";
+    let wait = "Deno.serve(async () => { await new Promise((done) => setTimeout(done, 3000)); return new Response('waited'); });\n";
+    let settings = [
+        ("FERROBASE_FUNCTION_CPU_SECONDS", "1"),
+        ("FERROBASE_FUNCTION_PROCESS_MB", "300"),
+        ("FERROBASE_FUNCTION_BODY_MB", "2"),
+        ("FERROBASE_FUNCTION_CALLS", "3"),
+    ];
+    let functions = [("work", work), ("hoard", hoard), ("count", count), ("wait", wait)];
+    let (_project, call) = started("limits", &functions, &settings);
+
+    // A call that waits is not charged with what others use, here more than both may use together.
+    let (waited, ()) = futures_util::join!(call.text("work?wait=6000"), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        for _ in 0..8 {
+            assert_eq!(call.text("work?burn=0.4").await, (200, "true".to_owned()));
+        }
+    });
+    assert_eq!(waited, (200, "waited".to_owned()));
+    let over =
+        r#"{"code":"WORKER_LIMIT","message":"Worker failed to respond due to a resource limit (please check logs)"}"#;
+    assert_eq!(call.text("work?burn=600").await, (546, over.to_owned()));
+    // The limit counts after the answer has begun, too.
+    let answer = call.post("work?later").send().await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    let rest = tokio::time::timeout(Duration::from_secs(60), answer.bytes()).await.expect("an end");
+    assert!(rest.is_err(), "the answer is cut off");
+
+    assert_eq!(call.text("hoard").await, (546, over.to_owned()), "memory outside of the heap");
+
+    let parts = |count| futures_util::stream::iter((0..count).map(|_| Ok::<_, std::io::Error>(vec![b'a'; 64 << 10])));
+    let whole = (2 << 20, vec![b'a'; 2 << 20]);
+    assert_eq!(answered(call.post("count").body(whole.1)).await, (200, whole.0.to_string()));
+    let too_large = r#"{"code":"PAYLOAD_TOO_LARGE","message":"Request body is too large"}"#;
+    for body in [vec![b'a'; (2 << 20) + 1].into(), reqwest::Body::wrap_stream(parts(33))] {
+        assert_eq!(answered(call.post("count").body(body)).await, (413, too_large.to_owned()));
+    }
+
+    let answers = futures_util::future::join_all((0..4).map(|_| call.text("wait"))).await;
+    let count = |code| answers.iter().filter(|answer| answer.0 == code).count();
+    assert_eq!((count(200), count(503)), (3, 1), "{answers:?}");
+    let refused = r#"{"code":"SERVICE_UNAVAILABLE","message":"Too many calls of this function at once"}"#;
+    assert!(answers.iter().any(|answer| answer.1 == refused), "{answers:?}");
+}
+
+/// Websockets that never end keep neither processes nor the server, and at a stop work in the background is finished.
+#[actix_web::test]
+async fn retired_processes_and_open_sockets_come_to_an_end() {
+    let socket = |round: usize| {
+        format!(
+            "addEventListener('beforeunload', (event) => console.log(`ends by ${{event.detail.reason}}`));\n\
+             Deno.serve((request) => {{\n  if (request.headers.get('upgrade') !== 'websocket') {{\n\
+             if (request.url.includes('later')) EdgeRuntime.waitUntil(new Promise((done) => setTimeout(() => {{\n\
+             console.log('done in the background'); done(0); }}, 2000)));\n    return new Response('{round}');\n  }}\n\
+             const {{ socket, response }} = Deno.upgradeWebSocket(request);\n\
+             socket.onmessage = (event) => socket.send(`echo ${{event.data}}`);\n  return response;\n}});\n"
+        )
+    };
+    let settings = [("FERROBASE_FUNCTION_WALL_SECONDS", "30")];
+    let (project, call) = started("ends", &[("socket", &socket(0))], &settings);
+    let mut sockets = Vec::new();
+    for round in 0..=6 {
+        project.write("supabase/functions/socket/index.ts", &socket(round));
+        let begun = Instant::now();
+        while call.text("socket").await != (200, round.to_string()) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the change is not served");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        sockets.push((Instant::now(), call.socket("socket").await));
+    }
+    // Six processes are retired. Two of them were too many.
+    let mut kept = sockets.split_off(2);
+    for (_, mut socket) in sockets {
+        let end = tokio::time::timeout(Duration::from_secs(10), socket.next()).await.expect("its end");
+        assert!(!matches!(end, Some(Ok(Message::Text(_)))), "{end:?}");
+    }
+    for (_, socket) in &mut kept {
+        socket.send(Message::text("one")).await.expect("sent");
+        assert_eq!(socket.next().await.expect("a message").expect("a message"), Message::text("echo one"));
+    }
+    // A retired process ends after the time that a process may live.
+    let (opened, mut oldest) = kept.remove(0);
+    let end = tokio::time::timeout(Duration::from_secs(60), oldest.next()).await.expect("its end");
+    assert!(!matches!(end, Some(Ok(Message::Text(_)))) && opened.elapsed() < Duration::from_secs(60), "{end:?}");
+
+    assert_eq!(call.text("socket").await.0, 200);
+    let _open = call.socket("socket").await;
+    assert_eq!(call.text("socket?later").await.0, 200);
+    let begun = Instant::now();
+    project.ok(&["stop"]);
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    logged(&project, "done in the background", 1).await;
 }
 
 /// `functions serve --env-file --no-verify-jwt --import-map`: the server takes the options, and drops them when the command ends,

@@ -9,6 +9,7 @@ mod doctor;
 mod healthcheck;
 mod keys;
 mod migrate;
+mod password;
 mod project;
 mod restore;
 mod serve;

@@ -60,6 +60,20 @@ impl Functions {
         }
     }
 
+    /// Closes the websockets of edge functions.
+    pub fn close_sockets(&self) {
+        if let Some(edge) = &self.edge {
+            edge.close_sockets();
+        }
+    }
+
+    /// Ends the processes of edge functions, after all requests have ended.
+    pub async fn stop(&self) {
+        if let Some(edge) = &self.edge {
+            edge.stop().await;
+        }
+    }
+
     /// How many of the pool's connections functions may hold: three quarters, always leaving one.
     fn most_at_once(connections: usize) -> usize {
         (connections * 3 / 4).min(connections.saturating_sub(1)).max(1)

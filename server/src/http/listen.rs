@@ -67,8 +67,7 @@ where
                 let local = listener.local_addr()?;
                 builder.listen("http", listener, move || {
                     fn_service(|stream: TcpStream| async move {
-                        // Answers are written as a whole, so Nagle's algorithm would only delay them.
-                        let _ = stream.set_nodelay(true);
+                        super::connection::prepare(&stream);
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
                         Ok::<_, DispatchError>((Lenient::new(stream), peer))
                     })

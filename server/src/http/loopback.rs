@@ -1,6 +1,16 @@
-//! Names of this machine.
+//! Names and addresses of this machine.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Where this machine reaches a server that listens on `listen`: on loopback if that is all addresses.
+pub fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
 
 /// Whether a `Host` header names this machine. A foreign name that resolves to it does not count.
 pub fn is_loopback_host(host: &str) -> bool {
@@ -15,6 +25,16 @@ pub fn is_loopback_host(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_reached_on_loopback() {
+        for (listen, reached) in
+            [("0.0.0.0:8000", "127.0.0.1:8000"), ("[::]:8000", "[::1]:8000"), ("10.1.2.3:80", "10.1.2.3:80")]
+        {
+            let listen = listen.parse().expect("an address");
+            assert_eq!(reachable(listen).to_string(), reached);
+        }
+    }
 
     #[test]
     fn only_loopback_names_are_local() {

@@ -18,6 +18,7 @@ pub mod json;
 pub mod lenient;
 pub mod listen;
 pub mod loopback;
+pub mod origin;
 pub mod page;
 pub mod prometheus;
 pub mod request_id;

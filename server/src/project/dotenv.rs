@@ -1,7 +1,9 @@
 //! The `.env` files of a project. A value is never overridden: the process environment wins, then the nearer folder, then the
 //! earlier file.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use super::ProjectError;
@@ -33,7 +35,43 @@ pub fn read(path: &Path) -> Result<Vec<(String, String)>, ProjectError> {
     let unreadable = |reason: String| ProjectError::Read { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
     let text = with_bare_values_quoted(&text);
-    dotenvy::from_read_iter(text.as_bytes()).map(|pair| pair.map_err(|error| unreadable(error.to_string()))).collect()
+    let line = Cell::new(0);
+    let mut pairs = dotenvy::from_read_iter(ByLine { rest: text.as_bytes(), line: &line });
+    let mut found = Vec::new();
+    loop {
+        let before = line.get();
+        match pairs.next() {
+            Some(Ok(pair)) => found.push(pair),
+            // The parser's own error quotes the line, which may contain a secret.
+            Some(Err(_)) => {
+                let is_said = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+                let wrong = text.lines().skip(before).position(is_said).unwrap_or_default() + before + 1;
+                return Err(unreadable(format!("line {wrong} is not NAME=value")));
+            }
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Gives the parser one line at a time, because it does not tell where it is.
+struct ByLine<'a> {
+    rest: &'a [u8],
+    /// How many lines it has taken.
+    line: &'a Cell<usize>,
+}
+
+impl Read for ByLine<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let end = self.rest.iter().position(|byte| *byte == b'\n').map_or(self.rest.len(), |at| at + 1);
+        let length = end.min(into.len());
+        let (now, later) = self.rest.split_at(length);
+        into[..length].copy_from_slice(now);
+        self.rest = later;
+        if length == end && length > 0 {
+            self.line.set(self.line.get() + 1);
+        }
+        Ok(length)
+    }
 }
 
 /// Quotes bare values that contain spaces or quotes (`NAME=My app`, `NAME=[{"a": 1}]`). The Supabase CLI accepts them, `dotenvy`
@@ -94,6 +132,24 @@ mod tests {
         let mut test = BTreeMap::from([("SUPABASE_ENV".to_owned(), "test".to_owned())]);
         load(&folder.0, &mut test).expect("read");
         assert_eq!(test.get("C").map(String::as_str), Some("root"));
+    }
+
+    /// Regression: the parser's message with the whole line, and so a secret, went to the log.
+    #[test]
+    fn an_error_names_the_line_and_does_not_quote_it() {
+        for (name, text, line) in [
+            ("no-equals", "A=1\n# B\nsk_live_secret\n", 3),
+            ("bad-name", "A=1\n2B=secret\n", 2),
+            ("comment", "A=1\n\n2B=secret # secret too\n", 3),
+            ("open-quote", "A=1\nB=\"secret\nsecret\n", 2),
+            ("bad-escape", "A=\"se\\cret\"", 1),
+            ("after-lines", "A=\"1\n2\"\n\nsecret value\n", 4),
+        ] {
+            let folder = Folder::new(&format!("dotenv-{name}"), &[(".env", text)]);
+            let path = folder.0.join(".env");
+            let told = read(&path).expect_err(name).to_string();
+            assert_eq!(told, format!("cannot read {}: line {line} is not NAME=value", path.display()));
+        }
     }
 
     #[test]

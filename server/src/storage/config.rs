@@ -36,6 +36,8 @@ pub struct StorageConfig {
     pub resumable_life: Duration,
     /// `STORAGE_PUBLIC_URL`: scheme and host in the URLs of resumable uploads; by default those of the request.
     pub public_url: Option<String>,
+    /// `API_EXTERNAL_URL`: its scheme is that of requests to its host.
+    pub external_url: Option<url::Url>,
     /// `S3_PROTOCOL_ACCESS_KEY_ID` and `S3_PROTOCOL_ACCESS_KEY_SECRET`: S3 requests signed with them act as service_role.
     pub s3_keys: Option<S3Keys>,
     /// `STORAGE_S3_REGION` or `REGION`, default `local`: the region of the S3 protocol.
@@ -247,6 +249,10 @@ impl StorageConfig {
                 60 * 60 * 1000,
             )),
             public_url: reader.text(&["STORAGE_PUBLIC_URL"]),
+            external_url: match mode {
+                Mode::Full => reader.text(&["API_EXTERNAL_URL"]).and_then(|url| url::Url::parse(&url).ok()),
+                Mode::DropIn => None,
+            },
             s3_keys: S3Keys::read(reader),
             s3_region: reader.text_or(&["STORAGE_S3_REGION", "REGION"], "local"),
             s3_enforce_region: reader.flag(&["S3_PROTOCOL_ENFORCE_REGION"], false),

@@ -338,10 +338,33 @@ async fn small_routes_answer_as_the_reference_does() {
     assert_eq!(refusal(&late), (400, "400", "InvalidJWT", "InvalidJWT", expired));
 }
 
+/// Regression: any client could choose the host in the address of its upload.
+#[actix_web::test]
+async fn forwarded_hosts_of_strangers_are_ignored() {
+    let settings = [("API_EXTERNAL_URL", "https://known.example"), ("FERROBASE_TRUSTED_PROXIES", "192.0.2.7")];
+    let app = TestApp::with_settings(&settings).await;
+    let service = app.service();
+    assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);
+    let location = async |host: &str| {
+        let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode(host));
+        let made = service.request(Method::POST, "/storage/v1/upload/resumable").header("host", host);
+        let made = made.header("tus-resumable", "1.0.0").header("upload-length", "2");
+        let made = made.header("upload-metadata", metadata).header("forwarded", "host=evil.example;proto=https");
+        let made = made.header("x-forwarded-host", "evil.example").header("x-forwarded-port", "81");
+        let made = made.header("x-forwarded-proto", "https").send().await.expect("an answer");
+        made.headers()["location"].to_str().expect("text").to_owned()
+    };
+    let path = "/storage/v1/upload/resumable/";
+    for (host, origin) in [("a.example:81", "http://a.example:81"), ("known.example", "https://known.example")] {
+        let found = location(host).await;
+        assert!(found.starts_with(&format!("{origin}{path}")), "{found}");
+    }
+}
+
 /// Clients that only use GET and POST, behind a proxy that terminates TLS.
 #[actix_web::test]
 async fn resumable_uploads_support_method_override() {
-    let app = TestApp::start().await;
+    let app = TestApp::with_settings(&[("FERROBASE_TRUSTED_PROXIES", "127.0.0.1")]).await;
     let service = app.service();
     assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);
     let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode("x"));

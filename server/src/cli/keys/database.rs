@@ -47,6 +47,7 @@ fn external(file: &EnvFile, url: &str) -> anyhow::Result<()> {
     let new = random(24)?;
     let settings = settings(file, url, old, &new)?;
     let next = file.with(&settings)?;
+    ensure_logs_in_with(&next, url, &new)?;
     block_on(async {
         let client = match db::connect_client(&url.parse()?).await {
             Ok(client) => client,
@@ -67,11 +68,25 @@ fn external(file: &EnvFile, url: &str) -> anyhow::Result<()> {
     )
 }
 
+/// Refuses settings with which the server would not log in with the new password, before anything has changed. Both the URL and
+/// `POSTGRES_PASSWORD` may be in the file, and a variable may be set twice.
+fn ensure_logs_in_with(next: &EnvFile, url: &str, new: &str) -> anyhow::Result<()> {
+    let url = match next.value("DATABASE_URL") {
+        Some(url) => url,
+        None => with_password(url, &next.value("POSTGRES_PASSWORD").unwrap_or_default())?,
+    };
+    let config: tokio_postgres::Config = url.parse().context("DATABASE_URL with the new password")?;
+    anyhow::ensure!(
+        config.get_password() == Some(new.as_bytes()),
+        "the new password cannot be written to that file so that it counts; nothing was changed"
+    );
+    Ok(())
+}
+
 fn with_password(url: &str, password: &str) -> anyhow::Result<String> {
-    let mut url =
+    let url =
         Url::parse(url).context("DATABASE_URL is not a URL (postgresql://…), so its password cannot be replaced")?;
-    url.set_password(Some(password)).map_err(|()| anyhow::anyhow!("DATABASE_URL cannot contain a password"))?;
-    Ok(url.to_string())
+    Ok(crate::cli::password::replace(&url, password).to_string())
 }
 
 /// The new settings: either the whole URL, or the password from which the URL is built.

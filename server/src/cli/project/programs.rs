@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::cli::password;
 use crate::config::PG_TOOLS;
 
 /// Any later version will do.
@@ -153,14 +154,11 @@ fn major_of(text: &str) -> Option<u32> {
 
 /// Splits a connection string into one without a password, for arguments, and the password.
 fn without_password(url: &str) -> anyhow::Result<(String, Option<String>)> {
-    let mut parsed = url::Url::parse(url).ok().filter(|url| url.scheme().starts_with("postgres"));
-    let Some(parsed) = &mut parsed else {
+    let Some(parsed) = url::Url::parse(url).ok().filter(|url| url.scheme().starts_with("postgres")) else {
         anyhow::bail!("the database must be given as postgresql://user:password@host:port/name");
     };
-    let password = parsed.password().map(|encoded| percent_encoding::percent_decode_str(encoded).decode_utf8_lossy());
-    let password = password.map(std::borrow::Cow::into_owned);
-    let _ = parsed.set_password(None);
-    Ok((parsed.to_string(), password))
+    let (rest, password) = password::split(&parsed);
+    Ok((rest.to_string(), password))
 }
 
 #[cfg(test)]
@@ -195,6 +193,9 @@ mod tests {
     fn passwords_are_removed_from_the_connection_string() {
         let (url, password) = without_password("postgresql://me:p%40ss@127.0.0.1:5433/mine").expect("a connection");
         assert_eq!((url.as_str(), password.as_deref()), ("postgresql://me@127.0.0.1:5433/mine", Some("p@ss")));
+        let (url, password) =
+            without_password("postgres://me@h/mine?sslmode=require&password=s").expect("a connection");
+        assert_eq!((url.as_str(), password.as_deref()), ("postgres://me@h/mine?sslmode=require", Some("s")));
         assert!(without_password("nonsense").is_err());
     }
 }

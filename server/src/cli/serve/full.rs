@@ -236,7 +236,8 @@ pub async fn serve(
     let (keys, rest) = (app.keys.clone(), app.rest.clone());
     crate::storage::sweep::spawn(app.storage.clone(), set_aside);
     let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings, source))?;
-    let (realtime, draining, drain) = (app.realtime.clone(), app.draining.clone(), settings.server.drain);
+    let (realtime, functions) = (app.realtime.clone(), app.functions.clone());
+    let (draining, drain) = (app.draining.clone(), settings.server.drain);
     let mut doors = vec![listeners.api.try_clone()?];
     let mut served = vec![Listener::Tcp(listeners.api)];
     let secure = match listeners.secure {
@@ -255,7 +256,7 @@ pub async fn serve(
     for name in source.unread() {
         tracing::warn!("unknown setting {name}");
     }
-    let urged = stop.clone();
+    let (urged, sockets) = (stop.clone(), functions.clone());
     let drained = async move || {
         draining.begin();
         if !drain.is_zero() {
@@ -274,6 +275,7 @@ pub async fn serve(
         drop(doors);
         // WebSockets never end by themselves.
         realtime.stop();
+        sockets.close_sockets();
     };
     // The workers answer from now on.
     let served = actix_web::rt::spawn(until_drained(server, stop.clone(), drained));
@@ -281,7 +283,7 @@ pub async fn serve(
     let outcome = served.await.map_err(anyhow::Error::from).and_then(|outcome| outcome);
     rest.live.stop();
     tokio::select! {
-        ((), (), ()) = async { futures_util::join!(mail.stop(), jobs.stop(), ended(writing)) } => {}
+        ((), (), (), ()) = async { futures_util::join!(mail.stop(), jobs.stop(), ended(writing), functions.stop()) } => {}
         () = stop.urged() => {}
     }
     admin.stop(false).await;

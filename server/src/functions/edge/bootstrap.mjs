@@ -128,6 +128,8 @@ const answer = async (handler, request, info) => {
   // The function must not see the server's own header. An upgrade needs the original request.
   const seen = isUpgrade ? request : new Request(request, { headers });
   open += 1;
+  // The server has to know how many requests share the processor's time.
+  if (open > 1) count();
   try {
     const response = await handler(seen, info);
     if (!(response instanceof Response)) throw new TypeError("the handler did not return a Response");
@@ -146,11 +148,11 @@ const answer = async (handler, request, info) => {
 };
 
 let listening = false;
-const listened = (port) => {
+const listened = (port, how = "") => {
   if (!listening) {
     listening = true;
     farewell();
-    tell("port", port);
+    tell("port", `${port} ${how}`);
   }
 };
 replace("serve", (...args) => {
@@ -165,7 +167,7 @@ replace("serve", (...args) => {
     onError: options.onError,
     onListen: ({ port, hostname }) => {
       options.onListen?.({ port, hostname, transport: "tcp" });
-      listened(port);
+      listened(port, "counting");
     },
   }, handle(handler));
 });

@@ -25,6 +25,10 @@ pub enum RelayError {
     Timeout,
     #[error("Too many request bodies at once")]
     Busy,
+    #[error("Too many calls of this function at once")]
+    Crowded,
+    #[error("Request body is too large")]
+    TooLarge,
 }
 
 impl RelayError {
@@ -37,7 +41,8 @@ impl RelayError {
             Self::Exited => (500, json!("WORKER_ERROR"), "WORKER_ERROR"),
             Self::Limit => (546, json!("WORKER_LIMIT"), "WORKER_RESOURCE_LIMIT"),
             Self::Timeout => (504, json!("IDLE_TIMEOUT"), "IDLE_TIMEOUT"),
-            Self::Busy => (503, json!("SERVICE_UNAVAILABLE"), "SERVICE_UNAVAILABLE"),
+            Self::Busy | Self::Crowded => (503, json!("SERVICE_UNAVAILABLE"), "SERVICE_UNAVAILABLE"),
+            Self::TooLarge => (413, json!("PAYLOAD_TOO_LARGE"), "PAYLOAD_TOO_LARGE"),
         };
         let message = match self {
             Self::NoDeno => {

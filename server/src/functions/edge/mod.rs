@@ -1,24 +1,26 @@
 //! Edge functions: the folders of a project's `supabase/functions`, run by Deno.
 //!
 //! Each function has its own process (`worker`). It is started by the first call, receives requests over loopback HTTP and is ended
-//! when it is idle, over a limit or older than its files (`watch`). A function that crashes or blocks affects only its own
+//! when it is idle, older than its files (`watch`) or over a limit (`usage`). A function that crashes or blocks affects only its own
 //! requests. For each request `relay` checks the token, gets a worker of the function and streams body and answer.
 
 mod error;
 mod metrics;
 mod relay;
 mod stand_ins;
+mod usage;
 mod watch;
 mod worker;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
-use tokio::sync::Mutex;
+use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch as channel};
 
 pub use metrics::Received;
 pub use relay::call;
@@ -94,9 +96,16 @@ fn load(root: &Path) -> Result<Project, ProjectError> {
 pub struct Limits {
     /// `FERROBASE_FUNCTION_MEMORY_MB`: the JavaScript heap.
     pub memory_mb: u64,
-    /// `FERROBASE_FUNCTION_CPU_SECONDS`: processor time per open request.
+    /// `FERROBASE_FUNCTION_PROCESS_MB`: all memory of a worker, which includes bodies outside the heap; 0 is no limit.
+    pub process_mb: u64,
+    /// `FERROBASE_FUNCTION_BODY_MB`: a request's body, in bytes; `None` is no limit.
+    pub body: Option<u64>,
+    /// `FERROBASE_FUNCTION_CALLS`: calls of a function at once.
+    pub calls: usize,
+    /// `FERROBASE_FUNCTION_CPU_SECONDS`: processor time per request in one stretch, see [`usage`].
     pub cpu: Duration,
-    /// `FERROBASE_FUNCTION_WALL_SECONDS`: the age at which a worker gets no more requests.
+    /// `FERROBASE_FUNCTION_WALL_SECONDS`: the age at which a worker gets no more requests, and how long it may take to finish those
+    /// that it has.
     pub wall_clock: Duration,
     /// `FERROBASE_FUNCTION_RESPONSE_SECONDS`: deadline for the response head.
     pub response: Duration,
@@ -152,8 +161,15 @@ impl EdgeConfig {
         let seconds = |reader: &mut Reader<'_>, name, default| {
             Duration::from_secs(reader.parse_or(&[name], "a number of seconds", default))
         };
+        let memory_mb: u64 = reader.parse_or(&["FERROBASE_FUNCTION_MEMORY_MB"], "a number of megabytes", 256);
+        // The runtime itself and what V8 keeps outside of the heap's old part have to fit besides.
+        let roomy = memory_mb.saturating_add(256);
+        let body: u64 = reader.parse_or(&["FERROBASE_FUNCTION_BODY_MB"], "a number of megabytes", 100);
         let limits = Limits {
-            memory_mb: reader.parse_or(&["FERROBASE_FUNCTION_MEMORY_MB"], "a number of megabytes", 256),
+            memory_mb,
+            process_mb: reader.parse_or(&["FERROBASE_FUNCTION_PROCESS_MB"], "a number of megabytes", roomy),
+            body: (body > 0).then(|| body.saturating_mul(1 << 20)),
+            calls: reader.parse_or(&["FERROBASE_FUNCTION_CALLS"], "a number of calls", 1000),
             cpu: seconds(reader, "FERROBASE_FUNCTION_CPU_SECONDS", 2),
             wall_clock: seconds(reader, "FERROBASE_FUNCTION_WALL_SECONDS", 400),
             response: seconds(reader, "FERROBASE_FUNCTION_RESPONSE_SECONDS", 150),
@@ -215,9 +231,15 @@ struct Inner {
     http: reqwest::Client,
     /// Incremented when files change. A worker of an older generation gets no more requests.
     generation: AtomicU64,
-    /// Whether a registry could not be reached, so that functions start with [`stand_ins`].
-    lacks_registries: AtomicBool,
     metrics: Arc<Metrics>,
+    /// All processes, also those that finish their last requests.
+    workers: Mutex<Vec<Weak<Worker>>>,
+    /// Whether no process is started any more.
+    is_stopping: AtomicBool,
+    /// Whether websockets are closed, because the server stops.
+    closes_sockets: channel::Sender<bool>,
+    /// The runtime of the processes' tasks, which outlives those of the server's workers.
+    runtime: Handle,
 }
 
 /// The functions by name, and their environment.
@@ -228,12 +250,11 @@ struct Catalog {
 
 impl Catalog {
     /// An unchanged function keeps its process.
-    fn new(declared: Declared, before: Option<&Self>) -> Self {
+    fn new(declared: Declared, before: Option<&Self>, limits: Limits) -> Self {
         let of = |config: FunctionConfig| {
             let known =
                 before.and_then(|before| before.functions.get(&config.slug)).filter(|known| known.config == config);
-            let function = known
-                .map_or_else(|| Arc::new(Function { config: config.clone(), current: Mutex::default() }), Arc::clone);
+            let function = known.map_or_else(|| Arc::new(Function::new(config.clone(), limits)), Arc::clone);
             (config.slug, function)
         };
         Self { functions: declared.functions.into_iter().map(of).collect(), environment: declared.environment }
@@ -242,21 +263,45 @@ impl Catalog {
 
 struct Function {
     config: FunctionConfig,
-    /// The process that receives requests. Locked while one is starting, so that all waiting requests share it.
     current: Mutex<Current>,
+    /// One for each call that is in progress.
+    turns: Arc<Semaphore>,
+}
+
+impl Function {
+    fn new(config: FunctionConfig, limits: Limits) -> Self {
+        let turns = Arc::new(Semaphore::new(limits.calls.min(Semaphore::MAX_PERMITS)));
+        Self { config, current: Mutex::default(), turns }
+    }
 }
 
 #[derive(Default)]
 struct Current {
+    /// The process that receives requests.
     worker: Option<Arc<Worker>>,
+    starting: Option<Starting>,
     /// The generation and time of the last failed start. The next request does not retry immediately.
-    failure: Option<(std::time::Instant, u64)>,
+    failure: Option<(Instant, u64)>,
+    /// The generation and time of the last start with [`stand_ins`], because a registry could not be reached.
+    stood_in: Option<(Instant, u64)>,
+}
+
+/// A process that is being started, for all requests that wait. It goes on even if none of them waits any longer.
+#[derive(Clone)]
+struct Starting {
+    generation: u64,
+    outcome: channel::Receiver<Option<Result<Arc<Worker>, error::RelayError>>>,
 }
 
 /// How long a failed start answers all requests, unless a file changes.
 const FAILURE_KEPT: Duration = Duration::from_secs(3);
+/// How long a function starts with stand-ins at once, unless a file changes. Then the registries are tried again.
+const STAND_INS_KEPT: Duration = Duration::from_secs(10 * 60);
+/// How many processes of a function may finish their last requests at a time. The oldest is ended before there are more.
+const MOST_RETIRED: usize = 4;
 
 impl Edge {
+    /// Must be called on the runtime that serves to the end.
     pub fn new(config: EdgeConfig, platform: PlatformValues) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -264,7 +309,7 @@ impl Edge {
             .pool_max_idle_per_host(8)
             .connect_timeout(Duration::from_secs(5))
             .build()?;
-        let catalog = RwLock::new(Arc::new(Catalog::new(config.declared.clone(), None)));
+        let catalog = RwLock::new(Arc::new(Catalog::new(config.declared.clone(), None, config.limits)));
         let in_development = config.in_development;
         let inner = Arc::new(Inner {
             config,
@@ -272,8 +317,11 @@ impl Edge {
             catalog,
             http,
             generation: AtomicU64::new(0),
-            lacks_registries: AtomicBool::new(false),
             metrics: Arc::default(),
+            workers: Mutex::default(),
+            is_stopping: AtomicBool::new(false),
+            closes_sockets: channel::Sender::new(false),
+            runtime: Handle::current(),
         });
         if in_development {
             watch::spawn(Arc::downgrade(&inner));
@@ -285,6 +333,25 @@ impl Edge {
     /// Gives each function a new process at its next request.
     pub fn renew(&self) {
         self.inner.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Closes the functions' websockets, which never end by themselves.
+    pub fn close_sockets(&self) {
+        self.inner.closes_sockets.send_replace(true);
+    }
+
+    /// Ends all processes, once their requests and promises are done. Call it when no more requests come.
+    pub async fn stop(&self) {
+        self.inner.is_stopping.store(true, Ordering::Release);
+        let workers = self.inner.living();
+        for worker in &workers {
+            worker.retire("termination");
+        }
+        let all = futures_util::future::join_all(workers.iter().map(|worker| worker.ended()));
+        if tokio::time::timeout(worker::AFTERWARDS + Duration::from_secs(1), all).await.is_err() {
+            tracing::warn!("processes of edge functions were still busy and are ended");
+        }
+        workers.iter().for_each(|worker| worker.kill());
     }
 
     /// Counts a request for as long as the returned value lives.
@@ -340,31 +407,84 @@ impl Inner {
         match declared {
             Ok((declared, words)) => {
                 words.iter().for_each(|line| tracing::info!("{line}"));
-                let mut catalog = self.catalog.write();
-                *catalog = Arc::new(Catalog::new(declared, Some(&catalog)));
+                let former = {
+                    let mut catalog = self.catalog.write();
+                    let now = Arc::new(Catalog::new(declared, Some(&catalog), config.limits));
+                    std::mem::replace(&mut *catalog, now)
+                };
+                let catalog = Arc::clone(&self.catalog.read());
+                for (slug, function) in &former.functions {
+                    let is_kept = catalog.functions.get(slug).is_some_and(|now| Arc::ptr_eq(now, function));
+                    let worker = if is_kept { None } else { function.current.lock().worker.take() };
+                    if let Some(worker) = worker {
+                        self.retire(&worker, "termination");
+                    }
+                }
             }
             Err(error) => tracing::warn!(%error, "the project's functions are served as they were"),
         }
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// All processes that have not ended, the oldest first.
+    fn living(&self) -> Vec<Arc<Worker>> {
+        self.workers.lock().iter().filter_map(Weak::upgrade).filter(|worker| worker.is_alive()).collect()
+    }
+
+    /// Lets a process finish its current requests and then end. A function with too many of them loses the oldest.
+    fn retire(&self, worker: &Arc<Worker>, reason: &'static str) {
+        worker.retire(reason);
+        let slug = worker.slug.as_str();
+        let retired: Vec<_> =
+            self.living().into_iter().filter(|other| other.slug == slug && other.is_retired()).collect();
+        for oldest in retired.iter().take(retired.len().saturating_sub(MOST_RETIRED)) {
+            let open = oldest.open();
+            tracing::warn!(
+                function = slug,
+                open,
+                "too many retired processes of an edge function: the oldest is ended"
+            );
+            oldest.kill();
+        }
+    }
+
     /// A process for a request, started if there is none.
-    async fn worker(&self, function: &Function) -> Result<Arc<Worker>, error::RelayError> {
-        let generation = self.generation();
-        let mut current = function.current.lock().await;
+    async fn worker(self: &Arc<Self>, function: &Arc<Function>) -> Result<Arc<Worker>, error::RelayError> {
+        loop {
+            let generation = self.generation();
+            let (begun, mut outcome) = match self.find_or_start(function, generation)? {
+                Found::Worker(worker) => return Ok(worker),
+                Found::Starting(Starting { generation, outcome }) => (generation, outcome),
+            };
+            let outcome = match outcome.wait_for(Option::is_some).await {
+                Ok(outcome) => outcome.clone().unwrap_or(Err(error::RelayError::Boot)),
+                Err(_) => Err(error::RelayError::Boot),
+            };
+            let started_from = outcome.as_ref().map_or(begun, |worker| worker.generation);
+            if started_from >= generation {
+                return outcome;
+            }
+            // Files have changed since it was started, so it is replaced.
+        }
+    }
+
+    fn find_or_start(self: &Arc<Self>, function: &Arc<Function>, generation: u64) -> Result<Found, error::RelayError> {
+        let mut current = function.current.lock();
+        // A start that has failed in an unexpected way has no outcome.
+        if let Some(starting) = current.starting.as_ref().filter(|starting| starting.outcome.has_changed().is_ok()) {
+            return Ok(Found::Starting(starting.clone()));
+        }
+        let mut in_debugger = None;
         if let Some(worker) = &current.worker {
-            let is_old = worker.age() >= self.config.limits.of(&function.config).wall_clock;
+            let is_old = worker.age() >= worker.limits.wall_clock;
             if worker.is_alive() && worker.generation == generation && !is_old {
-                return Ok(Arc::clone(worker));
+                return Ok(Found::Worker(Arc::clone(worker)));
             }
-            // It finishes its current requests and then ends.
-            worker.retire(if is_old { "wall_clock" } else { "termination" });
-            if function.config.inspector.is_some() {
-                // Its request may stand at a breakpoint, and its port has to be free.
-                worker.kill();
-                worker.ended().await;
-            }
-            current.worker = None;
+            self.retire(worker, if is_old { "wall_clock" } else { "termination" });
+            in_debugger = current.worker.take().filter(|_| function.config.inspector.is_some());
+        }
+        if self.is_stopping.load(Ordering::Acquire) {
+            return Err(error::RelayError::Boot);
         }
         if let Some((when, of)) = current.failure
             && of == generation
@@ -372,37 +492,47 @@ impl Inner {
         {
             return Err(error::RelayError::Boot);
         }
-        let jwks = self.platform.all_keys().await;
-        // Keys that have just arrived are among them.
-        let generation = self.generation();
-        match self.start(function, generation, &jwks).await {
-            Ok(worker) => {
-                current.failure = None;
-                let worker = Arc::new(worker);
-                current.worker = Some(Arc::clone(&worker));
-                Ok(worker)
+        let (tell, outcome) = channel::channel(None);
+        let starting = Starting { generation, outcome };
+        current.starting = Some(starting.clone());
+        let (inner, function) = (Arc::clone(self), Arc::clone(function));
+        self.runtime.spawn(async move {
+            if let Some(worker) = in_debugger {
+                // Its request may stand at a breakpoint, and its port has to be free.
+                worker.kill();
+                worker.ended().await;
             }
-            Err(error) => {
-                current.failure = Some((std::time::Instant::now(), generation));
-                Err(error)
+            let jwks = inner.platform.all_keys().await;
+            // Keys that have just arrived are among them.
+            let generation = inner.generation();
+            let outcome = inner.start(&function, generation, &jwks).await;
+            let mut current = function.current.lock();
+            current.starting = None;
+            match &outcome {
+                Ok(worker) => {
+                    current.failure = None;
+                    current.worker = Some(Arc::clone(worker));
+                }
+                Err(_) => current.failure = Some((Instant::now(), generation)),
             }
-        }
+            drop(current);
+            let _ = tell.send(Some(outcome));
+        });
+        Ok(Found::Starting(starting))
     }
 
-    /// Starts a process, with stand-ins once a module could not be fetched.
-    async fn start(&self, function: &Function, generation: u64, jwks: &str) -> Result<Worker, error::RelayError> {
-        let (config, slug) = (&self.config, function.config.slug.as_str());
-        let platform = (&self.platform, jwks);
-        let catalog = Arc::clone(&self.catalog.read());
-        let environment = &catalog.environment;
-        if !self.lacks_registries.load(Ordering::Acquire) {
-            let process = self.metrics.process();
-            match Worker::start(config, platform, environment, &function.config, generation, None, process).await {
+    /// Starts a process, with stand-ins if a module cannot be fetched.
+    async fn start(&self, function: &Function, generation: u64, jwks: &str) -> Result<Arc<Worker>, error::RelayError> {
+        let stood_in = function.current.lock().stood_in;
+        let stands_in = stood_in.is_some_and(|(when, of)| of == generation && when.elapsed() < STAND_INS_KEPT);
+        if !stands_in {
+            match self.start_with(function, generation, jwks, None).await {
                 Err(StartError::Unreachable) => {}
                 outcome => return outcome.map_err(StartError::relayed),
             }
         }
-        let (cache, sources) = (config.cache.clone(), config.folder.clone());
+        let slug = function.config.slug.as_str();
+        let (cache, sources) = (self.config.cache.clone(), self.config.folder.clone());
         let (name, own) = (slug.to_owned(), function.config.imports.clone());
         let written =
             tokio::task::spawn_blocking(move || stand_ins::write(&cache, &name, &sources, own.as_deref())).await;
@@ -415,19 +545,51 @@ impl Inner {
             Err(_) => return Err(error::RelayError::Boot),
         };
         if replaced.is_empty() {
+            tracing::error!(function = slug, "an edge function did not begin to listen: a module cannot be fetched");
             return Err(error::RelayError::Boot);
         }
-        if !self.lacks_registries.swap(true, Ordering::AcqRel) {
+        if !stands_in {
             tracing::warn!(
+                function = slug,
                 modules = replaced.join(" "),
                 "modules of edge functions cannot be fetched: packages are taken from npm, parts of the standard library from the server"
             );
         }
-        let process = self.metrics.process();
-        let started = Worker::start(config, platform, environment, &function.config, generation, Some(&map), process);
-        let outcome = started.await;
-        outcome.map_err(StartError::relayed)
+        let worker = self.start_with(function, generation, jwks, Some(&map)).await.map_err(StartError::relayed)?;
+        if !stands_in {
+            function.current.lock().stood_in = Some((Instant::now(), generation));
+        }
+        Ok(worker)
     }
+
+    async fn start_with(
+        &self,
+        function: &Function,
+        generation: u64,
+        jwks: &str,
+        stand_ins: Option<&Path>,
+    ) -> Result<Arc<Worker>, StartError> {
+        let catalog = Arc::clone(&self.catalog.read());
+        let (platform, process) = ((&self.platform, jwks), self.metrics.process());
+        let (config, environment) = (&self.config, &catalog.environment);
+        let worker =
+            Worker::start(config, platform, environment, &function.config, generation, stand_ins, process).await?;
+        usage::watch(&worker);
+        let mut workers = self.workers.lock();
+        workers.retain(|other| other.upgrade().is_some_and(|other| other.is_alive()));
+        workers.push(Arc::downgrade(&worker));
+        drop(workers);
+        if self.is_stopping.load(Ordering::Acquire) {
+            worker.retire("termination");
+        }
+        Ok(worker)
+    }
+}
+
+/// A process for a request, or its start.
+enum Found {
+    Worker(Arc<Worker>),
+    Starting(Starting),
 }
 
 #[cfg(test)]
@@ -440,6 +602,9 @@ mod tests {
         let edge = |in_development| {
             let limits = Limits {
                 memory_mb: 1,
+                process_mb: 0,
+                body: None,
+                calls: 1,
                 cpu: Duration::ZERO,
                 wall_clock: Duration::ZERO,
                 response: Duration::ZERO,

@@ -1,6 +1,9 @@
 //! Relays a request to a function's process and its response back, streaming both bodies.
 
+use std::cell::Cell;
 use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,13 +13,15 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{Stream, StreamExt};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
 
 use super::error::RelayError;
 use super::worker::{Ended, OpenRequest};
 use super::{Edge, Received};
 use crate::config::TrustedProxies;
 use crate::http::client::client_address;
+use crate::http::origin::Origin;
 use crate::http::takeover::{self, Taken};
 use crate::http::{bodies, cors};
 use crate::jwt::bearer::{Bearer, BearerError};
@@ -33,9 +38,10 @@ const HOP_BY_HOP: [HeaderName; 6] = [
 const X_RELAY_ERROR: HeaderName = HeaderName::from_static("x-relay-error");
 
 /// Headers that the server sets itself; a client's values are dropped.
-const OURS: [HeaderName; 6] = [
+const OURS: [HeaderName; 7] = [
     header::CONTENT_LENGTH,
     header::HOST,
+    header::FORWARDED,
     HeaderName::from_static("x-forwarded-host"),
     HeaderName::from_static("x-forwarded-proto"),
     HeaderName::from_static("x-forwarded-path"),
@@ -47,8 +53,8 @@ const PARTS: usize = 4;
 /// How much of a body is in memory, in bytes: those parts, one that was read and one that is being sent, each of up to 32 KiB.
 const HELD: usize = (PARTS + 2) * (32 << 10);
 
-/// How often a function's processor time is checked.
-const CPU_EVERY: Duration = Duration::from_millis(100);
+/// How long a websocket may send the rest, once one side has closed it.
+const LAST_BYTES: Duration = Duration::from_secs(5);
 
 /// Answers a call of the function `slug`, or returns the relay's error. `received` counts until the answer has ended.
 pub async fn call(
@@ -90,11 +96,17 @@ async fn forward(
     let has_body = !is_upgrade
         && (request.headers().contains_key(header::TRANSFER_ENCODING)
             || request.headers().get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0"));
+    let most = inner.config.limits.body.unwrap_or(u64::MAX);
     if has_body {
-        hand_on(request).await?;
+        let announced = announced(request);
+        if announced.is_some_and(|length| length > most) {
+            return Err(RelayError::TooLarge);
+        }
+        hand_on(request, announced).await?;
     }
-    let visit = inner.worker(&function).await?.enter(received);
-    let worker = &visit.worker;
+    let turn = Arc::clone(&function.turns).try_acquire_owned().map_err(|_| RelayError::Crowded)?;
+    let mut visit = inner.worker(&function).await?.enter(received, turn);
+    let worker = Arc::clone(&visit.worker);
     // The function's own path begins with its name.
     let path = request.uri().path_and_query().map_or("/", |target| target.as_str());
     let target = path.strip_prefix("/functions/v1").unwrap_or(path);
@@ -106,15 +118,17 @@ async fn forward(
             call = call.header(name.as_str(), value.as_bytes());
         }
     }
-    let host = request.connection_info().host().to_owned();
+    let proxies = request.app_data::<web::Data<TrustedProxies>>();
+    let seen = Origin::of(request, proxies.map_or(&TrustedProxies::default(), |proxies| proxies));
     call = call
-        .header("host", &host)
+        .header("host", &seen.host)
         .header("x-ferrobase-worker", &worker.secret)
-        .header("x-forwarded-host", &host)
-        .header("x-forwarded-proto", request.connection_info().scheme())
+        .header("x-forwarded-host", &seen.host)
+        .header("x-forwarded-proto", seen.scheme)
         .header("x-forwarded-path", request.path());
     let mut body = body;
     let mut rest = None;
+    let is_too_large = Rc::new(Cell::new(false));
     if is_upgrade {
         call = call.header("connection", "upgrade").header("upgrade", "websocket");
         rest = Some(body);
@@ -124,9 +138,16 @@ async fn forward(
         }
         // The payload stays on this thread; the HTTP client reads from a channel.
         let (send, receive) = tokio::sync::mpsc::channel(PARTS);
+        let exceeded = Rc::clone(&is_too_large);
         actix_web::rt::spawn(async move {
+            let mut length = 0_u64;
             while let Some(part) = body.next().await {
-                let part = part.map_err(|error| std::io::Error::other(error.to_string()));
+                let mut part = part.map_err(|error| std::io::Error::other(error.to_string()));
+                length += part.as_ref().map_or(0, |part| part.len() as u64);
+                if length > most {
+                    exceeded.set(true);
+                    part = Err(std::io::Error::other("the body is too large"));
+                }
                 let is_end = part.is_err();
                 if send.send(part).await.is_err() || is_end {
                     return;
@@ -139,28 +160,13 @@ async fn forward(
         });
         call = call.body(reqwest::Body::wrap_stream(parts));
     }
-    let limits = inner.config.limits.of(&function.config);
-    let begun = worker.cpu().unwrap_or_default();
-    let over_cpu = async {
-        loop {
-            tokio::time::sleep(CPU_EVERY).await;
-            let allowed = limits.cpu * u32::try_from(worker.open().max(1)).unwrap_or(1);
-            if worker.cpu().is_some_and(|used| used.saturating_sub(begun) > allowed) {
-                return;
-            }
-        }
-    };
     let answered = tokio::select! {
         answered = call.send() => answered,
-        () = over_cpu => {
-            tracing::warn!(function = slug, "an edge function used more processor time than it may");
-            worker.kill();
-            return Err(RelayError::Limit);
-        }
-        () = tokio::time::sleep(limits.response) => return Err(RelayError::Timeout),
+        () = tokio::time::sleep(worker.limits.response) => return Err(RelayError::Timeout),
     };
     let response = match answered {
         Ok(response) => response,
+        Err(_) if is_too_large.get() => return Err(RelayError::TooLarge),
         Err(error) => {
             // The process may have ended before we are notified.
             let ended = tokio::time::timeout(Duration::from_millis(500), worker.ended()).await;
@@ -168,19 +174,25 @@ async fn forward(
             return Err(if ended == Ok(Ended::Limit) { RelayError::Limit } else { RelayError::Exited });
         }
     };
+    visit.answers();
     Ok(match rest {
         Some(payload) if response.status() == reqwest::StatusCode::SWITCHING_PROTOCOLS => {
-            tunnel(request, response, payload, visit).await?
+            tunnel(request, response, payload, visit, inner.closes_sockets.subscribe()).await?
         }
         _ => answer(response, visit),
     })
 }
 
-/// Lets the body of `request` be of any length, because the function reads it as it arrives.
-async fn hand_on(request: &HttpRequest) -> Result<(), RelayError> {
-    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+/// The length of the body, if the client says it.
+fn announced(request: &HttpRequest) -> Option<u64> {
+    request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// Lets the body of `request` be longer than others, because the function reads it as it arrives.
+async fn hand_on(request: &HttpRequest, announced: Option<u64>) -> Result<(), RelayError> {
     let client = request.app_data::<web::Data<TrustedProxies>>().and_then(|proxies| client_address(request, proxies));
-    let has_room = bodies::hand_on(request, client, announced.unwrap_or(HELD).min(HELD)).await;
+    let held = announced.and_then(|length| usize::try_from(length).ok()).map_or(HELD, |length| length.min(HELD));
+    let has_room = bodies::hand_on(request, client, held).await;
     if has_room { Ok(()) } else { Err(RelayError::Busy) }
 }
 
@@ -225,6 +237,7 @@ async fn tunnel(
     response: reqwest::Response,
     payload: web::Payload,
     visit: OpenRequest,
+    closing: watch::Receiver<bool>,
 ) -> Result<HttpResponse, RelayError> {
     let mut head = actix_http::ResponseBuilder::new(StatusCode::SWITCHING_PROTOCOLS);
     for pair in passed_back(&response) {
@@ -235,23 +248,55 @@ async fn tunnel(
         tracing::warn!(%error, "a websocket to an edge function was not opened");
         RelayError::Exited
     })?;
-    let begin = move |taken| -> LocalBoxFuture<'static, ()> { Box::pin(carry(upgraded, payload, taken, visit)) };
+    let begin =
+        move |taken| -> LocalBoxFuture<'static, ()> { Box::pin(carry(upgraded, payload, taken, visit, closing)) };
     takeover::answer(request, head, begin).ok_or(RelayError::Exited)
 }
 
-/// Runs until either side closes; the worker counts as busy meanwhile.
-async fn carry(mut function: reqwest::Upgraded, mut payload: web::Payload, taken: Taken, visit: OpenRequest) {
+/// Runs until either side closes, or the server does; the worker counts as busy meanwhile.
+async fn carry(
+    mut function: reqwest::Upgraded,
+    mut payload: web::Payload,
+    taken: Taken,
+    visit: OpenRequest,
+    mut closing: watch::Receiver<bool>,
+) {
     while let Some(Ok(part)) = payload.next().await {
         if function.write_all(&part).await.is_err() {
             return;
         }
     }
-    let mut client = taken.wire;
     if function.write_all(&taken.early).await.is_ok() {
         // The WebSocket's own close frame tells how it ended.
-        let _ = tokio::io::copy_bidirectional(&mut client, &mut function).await;
+        tokio::select! {
+            () = exchange(taken.wire, function, LAST_BYTES) => {}
+            _ = closing.wait_for(|closes| *closes) => {}
+        }
     }
     drop(visit);
+}
+
+/// Copies both directions. When one has ended, the other has a moment for the rest: the side that has gone may never say so.
+async fn exchange(client: impl AsyncRead + AsyncWrite, function: impl AsyncRead + AsyncWrite, moment: Duration) {
+    let (mut from_client, mut to_client) = tokio::io::split(client);
+    let (mut from_function, mut to_function) = tokio::io::split(function);
+    // An error ends a direction as its end does.
+    let up = async {
+        let _ = tokio::io::copy(&mut from_client, &mut to_function).await;
+        let _ = to_function.shutdown().await;
+    };
+    let down = async {
+        let _ = tokio::io::copy(&mut from_function, &mut to_client).await;
+        let _ = to_client.shutdown().await;
+    };
+    tokio::pin!(up, down);
+    let in_time = tokio::select! {
+        () = &mut up => tokio::time::timeout(moment, down).await,
+        () = &mut down => tokio::time::timeout(moment, up).await,
+    };
+    if in_time.is_err() {
+        tracing::debug!("a websocket of an edge function was closed by one side only");
+    }
 }
 
 /// A response body that keeps its worker busy while it is read.
@@ -278,6 +323,7 @@ mod tests {
     use crate::http::bodies::Bodies;
     use actix_web::HttpMessage as _;
     use actix_web::test::TestRequest;
+    use tokio::io::AsyncReadExt as _;
 
     /// Regression: a body counted as a whole, so one that was longer than the budget was cut off.
     #[actix_web::test]
@@ -292,17 +338,39 @@ mod tests {
         };
         let requests = [begin("192.0.2.1"), begin("192.0.2.1"), begin("192.0.2.2")];
         for request in &requests {
-            hand_on(request).await.expect("room");
+            hand_on(request, None).await.expect("room");
             let lease = request.extensions().get::<std::rc::Rc<bodies::Lease>>().cloned().expect("a lease");
             assert!(lease.take(100 << 20), "however long it is");
         }
-        assert_eq!(hand_on(&begin("192.0.2.1")).await, Err(RelayError::Busy), "a client has half of the room");
-        hand_on(&begin("192.0.2.2")).await.expect("room for another client");
+        assert_eq!(hand_on(&begin("192.0.2.1"), None).await, Err(RelayError::Busy), "a client has half of the room");
+        hand_on(&begin("192.0.2.2"), None).await.expect("room for another client");
+    }
+
+    /// Regression: a websocket lasted until both sides had closed it, and a phone that is gone never does.
+    #[tokio::test]
+    async fn a_websocket_ends_when_one_side_has_closed_it() {
+        for client_closes in [true, false] {
+            let ((client, mut phone), (mut handler, function)) = (tokio::io::duplex(64), tokio::io::duplex(64));
+            let exchanged = tokio::spawn(exchange(client, function, Duration::from_millis(200)));
+            let (closing, open) = if client_closes { (&mut phone, &mut handler) } else { (&mut handler, &mut phone) };
+            closing.write_all(b"bye").await.expect("sent");
+            closing.shutdown().await.expect("closed");
+            let mut heard = String::new();
+            open.read_to_string(&mut heard).await.expect("its words, and the end");
+            assert_eq!(heard, "bye");
+            open.write_all(b"well").await.expect("sent");
+            let mut last = [0; 4];
+            closing.read_exact(&mut last).await.expect("the rest");
+            assert_eq!(&last, b"well");
+            // The other side is open still.
+            exchanged.await.expect("the end");
+        }
     }
 
     #[test]
     fn clients_cannot_set_the_servers_forwarding_headers() {
         for (name, is_passed) in [
+            ("forwarded", false),
             ("x-forwarded-host", false),
             ("x-forwarded-proto", false),
             ("x-forwarded-path", false),

@@ -49,16 +49,16 @@ pub fn end_idle(edge: Weak<Inner>) {
             let Some(inner) = edge.upgrade() else { return };
             let catalog = std::sync::Arc::clone(&inner.catalog.read());
             for function in catalog.functions.values() {
-                // A process that is being started is not idle.
-                let Ok(mut current) = function.current.try_lock() else { continue };
-                let limits = inner.config.limits.of(&function.config);
+                let mut current = function.current.lock();
                 let reason = match &current.worker {
-                    Some(worker) if worker.age() >= limits.wall_clock => "wall_clock",
-                    Some(worker) if worker.idle() > limits.idle => "early_drop",
+                    Some(worker) if worker.age() >= worker.limits.wall_clock => "wall_clock",
+                    Some(worker) if worker.idle() > worker.limits.idle => "early_drop",
                     _ => continue,
                 };
-                if let Some(worker) = current.worker.take() {
-                    worker.retire(reason);
+                let worker = current.worker.take();
+                drop(current);
+                if let Some(worker) = worker {
+                    inner.retire(&worker, reason);
                 }
             }
         }

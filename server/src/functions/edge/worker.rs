@@ -1,4 +1,4 @@
-//! A Deno process: starts, watches and ends it. It ends when the last handle is dropped.
+//! A Deno process: starts and ends it. It ends when the last handle is dropped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,36 +10,43 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{ChildStdin, Command};
-use tokio::sync::watch;
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::error::RelayError;
 use super::metrics::{Process, Received};
-use super::{EdgeConfig, PlatformValues, stand_ins};
+use super::{EdgeConfig, Limits, PlatformValues, stand_ins};
 use crate::project::{FunctionConfig, InspectMode};
 
 const BOOTSTRAP: &str = include_str!("bootstrap.mjs");
 
 /// How long a retired process may work on promises that outlive its responses.
-const AFTERWARDS: Duration = Duration::from_secs(10);
+pub const AFTERWARDS: Duration = Duration::from_secs(10);
 /// How long to wait for the remaining output of an ended process.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How many requests can each have the processor time of one.
+const MOST_TASKS: u32 = 10;
 /// Maximum length of a logged line of a function's output, in bytes.
 const LOG_LINE: usize = 10_000;
 
 pub struct Worker {
+    pub slug: String,
+    /// To look at what it uses. Only `end_of` knows whether the id is still its own.
+    pub pid: Option<u32>,
     /// The port on loopback where it listens.
     pub port: u16,
     /// Sent with every request, so that no other process on this machine can call it.
     pub secret: String,
     /// The generation of the files that it was started from.
     pub generation: u64,
+    pub limits: Limits,
     started: Instant,
-    pid: i32,
     /// Requests of this server in progress.
     open: AtomicI64,
-    /// Number of pending `waitUntil` promises.
-    pending: Arc<AtomicI64>,
+    /// Those whose answer has begun.
+    answering: AtomicI64,
+    told: Arc<Told>,
     /// When the last request ended, in milliseconds since the start.
     last_used: AtomicU64,
     ended: watch::Receiver<Option<Ended>>,
@@ -48,6 +55,23 @@ pub struct Worker {
     /// Set when we kill the process, because the system reports its end later.
     is_killed: AtomicBool,
     stdin: Mutex<Option<ChildStdin>>,
+    /// Kills the process when it is used or dropped.
+    kill: Mutex<Option<oneshot::Sender<()>>>,
+    /// The one that its tasks run on. It outlives those of the server's workers.
+    runtime: Handle,
+}
+
+/// What a process tells about itself.
+#[derive(Debug, Default)]
+struct Told {
+    /// Whether it tells of its requests. It does not if it listens by itself, as `serve` of the old standard library does.
+    counts: AtomicBool,
+    /// Requests that it handles and has not answered.
+    handling: AtomicI64,
+    /// Pending `waitUntil` promises.
+    promises: AtomicI64,
+    /// Grows whenever the process begins or finishes something.
+    steps: AtomicU64,
 }
 
 /// How a process ended.
@@ -77,7 +101,8 @@ impl StartError {
 }
 
 impl Worker {
-    /// `platform`: its values, and the keys that sign tokens. `stand_ins`: an import map that replaces the function's own.
+    /// Starts a process, whose tasks run on the current runtime. `platform`: its values, and the keys that sign tokens. `stand_ins`:
+    /// an import map that replaces the function's own.
     pub async fn start(
         config: &EdgeConfig,
         platform: (&PlatformValues, &str),
@@ -86,8 +111,9 @@ impl Worker {
         generation: u64,
         stand_ins: Option<&Path>,
         process: Process,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Arc<Self>, StartError> {
         let process = Arc::new(process);
+        let limits = config.limits.of(function);
         let Some(deno) = &config.deno else { return Err(StartError::Relayed(RelayError::NoDeno)) };
         let slug = function.slug.as_str();
         let failed = |error: &dyn std::fmt::Display| {
@@ -147,14 +173,14 @@ impl Worker {
             }
         }
         let mut child = command.spawn().map_err(|e| failed(&e))?;
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
-        let pending = Arc::new(AtomicI64::new(0));
+        let pid = child.id();
+        let told = Arc::<Told>::default();
         let (tell_port, mut port) = watch::channel(None::<Result<u16, ()>>);
         let output = child.stdout.take();
         let errors = child.stderr.take();
         let stdin = child.stdin.take();
         let own_slug: Arc<str> = slug.into();
-        let (log_slug, waiting, mark) = (Arc::clone(&own_slug), Arc::clone(&pending), token.clone());
+        let (log_slug, heard, mark) = (Arc::clone(&own_slug), Arc::clone(&told), token.clone());
         tokio::spawn(async move {
             let Some(output) = output else { return };
             let mut output = BufReader::new(output);
@@ -166,10 +192,15 @@ impl Worker {
                         let mut words = message.split(' ');
                         match (words.next(), words.next(), words.next()) {
                             (Some("for"), id, _) => request = id.map(str::to_owned),
-                            (Some("port"), Some(number), _) => drop(tell_port.send(Some(number.parse().map_err(drop)))),
+                            (Some("port"), Some(number), how) => {
+                                heard.counts.store(how == Some("counting"), Ordering::Release);
+                                let _ = tell_port.send(Some(number.parse().map_err(drop)));
+                            }
                             (Some("failed"), ..) => drop(tell_port.send(Some(Err(())))),
-                            (Some("open"), _, Some(count)) => {
-                                waiting.store(count.parse().unwrap_or(0), Ordering::Release);
+                            (Some("open"), Some(handling), Some(promises)) => {
+                                heard.handling.store(handling.parse().unwrap_or(0), Ordering::Release);
+                                heard.promises.store(promises.parse().unwrap_or(0), Ordering::Release);
+                                heard.steps.fetch_add(1, Ordering::AcqRel);
                             }
                             _ => {}
                         }
@@ -197,8 +228,10 @@ impl Worker {
         });
         let (tell_end, mut ended) = watch::channel(None);
         let (name, ending) = (slug.to_owned(), Arc::clone(&process));
+        // The process is killed if starting fails, because the sender is dropped.
+        let (kill, killed) = oneshot::channel();
         tokio::spawn(async move {
-            let status = child.wait().await;
+            let status = end_of(child, killed).await;
             ending.ends();
             let how = match status.as_ref().ok().map(how_it_ended) {
                 Some(Some(limit)) => limit,
@@ -207,8 +240,6 @@ impl Worker {
             tracing::debug!(function = name, ?status, "a function's process ended");
             let _ = tell_end.send(Some(how));
         });
-        // Kills the process if starting fails.
-        let mut guard = Guard { pid };
         let listening = async {
             loop {
                 if let Some(found) = *port.borrow_and_update() {
@@ -222,31 +253,35 @@ impl Worker {
         let found = tokio::select! {
             found = listening => found,
             _ = ended.wait_for(Option::is_some) => None,
-            () = tokio::time::sleep(config.limits.of(function).boot) => None,
+            () = tokio::time::sleep(limits.boot) => None,
         };
         match found {
             Some(port) => {
-                guard.pid = 0;
                 process.listens();
-                Ok(Self {
+                Ok(Arc::new(Self {
+                    slug: slug.to_owned(),
+                    pid,
                     port,
                     secret,
                     generation,
+                    limits,
                     started: Instant::now(),
-                    pid,
                     open: AtomicI64::new(0),
-                    pending,
+                    answering: AtomicI64::new(0),
+                    told,
                     last_used: AtomicU64::new(0),
                     ended,
                     process,
                     is_retired: AtomicBool::new(false),
                     is_killed: AtomicBool::new(false),
                     stdin: Mutex::new(stdin),
-                })
+                    kill: Mutex::new(Some(kill)),
+                    runtime: Handle::current(),
+                }))
             }
             None => {
                 // After its end, it prints nothing more.
-                drop(guard);
+                drop(kill);
                 let lacks_module =
                     tokio::time::timeout(LAST_WORDS, errors_told).await.is_ok_and(|told| told.unwrap_or(false));
                 if lacks_module && stand_ins.is_none() {
@@ -262,26 +297,51 @@ impl Worker {
         !self.is_killed.load(Ordering::Acquire) && self.ended.borrow().is_none()
     }
 
+    /// Whether it gets no more requests and has not ended.
+    pub fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire) && self.is_alive()
+    }
+
     pub fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// How long it has been idle.
     pub fn idle(&self) -> Duration {
-        if self.open.load(Ordering::Acquire) > 0 || self.pending.load(Ordering::Acquire) > 0 {
+        if self.open.load(Ordering::Acquire) > 0 || self.promises() > 0 {
             return Duration::ZERO;
         }
         self.age().saturating_sub(Duration::from_millis(self.last_used.load(Ordering::Acquire)))
     }
 
-    /// Counts a request for as long as the returned value lives.
-    pub fn enter(self: &Arc<Self>, received: Option<Received>) -> OpenRequest {
+    /// Counts a request for as long as the returned value lives, which also keeps its `turn`.
+    pub fn enter(self: &Arc<Self>, received: Option<Received>, turn: OwnedSemaphorePermit) -> OpenRequest {
         self.open.fetch_add(1, Ordering::AcqRel);
-        OpenRequest { worker: Arc::clone(self), _received: received }
+        OpenRequest { worker: Arc::clone(self), is_answering: false, _received: received, _turn: turn }
     }
 
     pub fn open(&self) -> i64 {
         self.open.load(Ordering::Acquire)
+    }
+
+    fn promises(&self) -> i64 {
+        self.told.promises.load(Ordering::Acquire)
+    }
+
+    /// How much the process works on at once, as far as it has got to it: requests that only wait for a process that does not take
+    /// them do not count. Nor do more than [`MOST_TASKS`], because a thousand open websockets would hide a loop that never ends.
+    pub fn tasks(&self) -> u32 {
+        let requests = if self.told.counts.load(Ordering::Acquire) {
+            self.told.handling.load(Ordering::Acquire) + self.answering.load(Ordering::Acquire)
+        } else {
+            self.open()
+        };
+        u32::try_from(requests + self.promises()).unwrap_or_default().clamp(1, MOST_TASKS)
+    }
+
+    /// Grows whenever the process begins or finishes something.
+    pub fn steps(&self) -> u64 {
+        self.told.steps.load(Ordering::Acquire)
     }
 
     /// Waits until the process ends. Returns how.
@@ -291,30 +351,26 @@ impl Worker {
         how.unwrap_or(Ended::Exited)
     }
 
-    /// Processor time used so far; `None` if the system does not report it.
-    pub fn cpu(&self) -> Option<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        // Linux reports hundredths of a second to programs, whatever its internal clock rate.
-        Some(Duration::from_millis(ticks * 10))
-    }
-
     /// Kills the process at once. It gets no more requests.
     pub fn kill(&self) {
         self.is_killed.store(true, Ordering::Release);
         self.process.retires();
-        signal(self.pid, Signal::KILL);
+        if let Some(kill) = self.kill.lock().take() {
+            // An error means that the process has ended already.
+            let _ = kill.send(());
+        }
     }
 
-    /// Tells the function that it will end, and ends it once its requests and promises are done.
+    /// Tells the function that it will end, and ends it once its requests and promises are done. Those that go on for as long as a
+    /// process may live are cut off.
     pub fn retire(self: &Arc<Self>, reason: &'static str) {
         if self.is_retired.swap(true, Ordering::AcqRel) {
             return;
         }
         self.process.retires();
         let worker = Arc::clone(self);
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
+            let begun = Instant::now();
             let stdin = worker.stdin.lock().take();
             if let Some(mut stdin) = stdin {
                 // An error means that the process has ended already.
@@ -322,57 +378,73 @@ impl Worker {
                 let mut quiet_since = None;
                 while worker.is_alive() {
                     tokio::time::sleep(Duration::from_millis(50)).await;
+                    if begun.elapsed() > worker.limits.wall_clock {
+                        let (function, open) = (worker.slug.as_str(), worker.open());
+                        tracing::warn!(
+                            function,
+                            open,
+                            "a retired process of an edge function was still busy and is ended"
+                        );
+                        break;
+                    }
                     if worker.open() > 0 {
                         quiet_since = None;
                         continue;
                     }
                     let since = *quiet_since.get_or_insert_with(Instant::now);
-                    let promises = worker.pending.load(Ordering::Acquire);
+                    let promises = worker.promises();
                     if promises == 0 && since.elapsed() > Duration::from_millis(200) || since.elapsed() > AFTERWARDS {
                         break;
                     }
                 }
             }
-            signal(worker.pid, Signal::KILL);
+            worker.kill();
         });
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        signal(self.pid, Signal::KILL);
+/// Waits until the process ends, and ends it when `killed` says so or its sender is dropped. Only here is it known whether the
+/// process id is still that of the process.
+async fn end_of(mut child: Child, killed: oneshot::Receiver<()>) -> std::io::Result<std::process::ExitStatus> {
+    tokio::select! {
+        biased;
+        status = child.wait() => return status,
+        _ = killed => {}
     }
-}
-
-/// A process that does not listen yet.
-struct Guard {
-    pid: i32,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        signal(self.pid, Signal::KILL);
+    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    if let Some(pid) = pid {
+        // An error means that the process has ended already.
+        let _ = kill_process_group(pid, Signal::KILL);
     }
+    child.wait().await
 }
 
 /// A request in progress.
 pub struct OpenRequest {
     pub worker: Arc<Worker>,
+    is_answering: bool,
     _received: Option<Received>,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl OpenRequest {
+    /// The answer has begun.
+    pub fn answers(&mut self) {
+        if !std::mem::replace(&mut self.is_answering, true) {
+            self.worker.answering.fetch_add(1, Ordering::AcqRel);
+            self.worker.told.steps.fetch_add(1, Ordering::AcqRel);
+        }
+    }
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         let now = u64::try_from(self.worker.age().as_millis()).unwrap_or(u64::MAX);
         self.worker.last_used.store(now, Ordering::Release);
+        if self.is_answering {
+            self.worker.answering.fetch_sub(1, Ordering::AcqRel);
+        }
         self.worker.open.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-fn signal(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        // An error means that the process has ended already.
-        let _ = kill_process_group(pid, signal);
     }
 }
 

@@ -125,7 +125,7 @@ pub type Encrypted = (Lenient<TlsStream<TcpStream>>, Protocol, Option<SocketAddr
 
 /// Makes the handshake.
 pub async fn accept(server: Arc<rustls::ServerConfig>, stream: TcpStream) -> Result<Encrypted, DispatchError> {
-    let _ = stream.set_nodelay(true);
+    super::connection::prepare(&stream);
     let peer = stream.peer_addr().ok();
     let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(server).accept(stream));
     let stream = handshake.await.map_err(|_| DispatchError::SlowRequestTimeout)?.map_err(DispatchError::Io)?;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use actix_web::HttpRequest;
 use actix_web::http::Method;
+use actix_web::{HttpRequest, web};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,8 @@ use uuid::Uuid;
 
 use super::error::TusError;
 use super::{BASE, SIGNED, parsed};
+use crate::config::TrustedProxies;
+use crate::http::origin::{Origin, from_proxy};
 use crate::storage::key::ObjectKey;
 use crate::storage::{Storage, header_text, valid_bucket};
 
@@ -156,22 +158,34 @@ pub fn location(storage: &Storage, request: &HttpRequest, id: &UploadId, signed:
             let parsed = url::Url::parse(url).ok();
             parsed.map_or_else(|| url.trim_end_matches('/').to_owned(), |url| url.origin().ascii_serialization())
         }
-        None => {
-            let (scheme, host) = {
-                let seen = request.connection_info();
-                (seen.scheme().to_owned(), seen.host().to_owned())
-            };
-            // A proxy sends its port separately from its name.
-            let port = header_text(request, "x-forwarded-port").filter(|port| !["80", "443"].contains(port));
-            match port {
-                Some(port) if header_text(request, "x-forwarded-host").is_some() && !host.contains(':') => {
-                    format!("{scheme}://{host}:{port}")
-                }
-                _ => format!("{scheme}://{host}"),
-            }
-        }
+        None => asked_origin(storage, request),
     };
     format!("{origin}{path}/{}", id.to_text())
+}
+
+/// The origin at which the client has asked.
+fn asked_origin(storage: &Storage, request: &HttpRequest) -> String {
+    let proxies = &storage.config.trusted_proxies;
+    let is_alone = request.app_data::<web::Data<TrustedProxies>>().is_none();
+    // Served alone, it is behind a gateway, whose headers Supabase Storage trusts.
+    let gateway = TrustedProxies { hops: 1, ..TrustedProxies::default() };
+    let proxies = if is_alone && proxies.is_none() { &gateway } else { proxies };
+    let Origin { scheme, host } = Origin::of(request, proxies);
+    if !from_proxy(request, proxies) {
+        let origin = format!("{scheme}://{host}");
+        // A proxy that nobody told us of may have ended the encryption.
+        let external = storage.config.external_url.as_ref().map(|url| url.origin().ascii_serialization());
+        let is_external = |url: &String| url.split_once("://").is_some_and(|(_, name)| name == host);
+        return external.filter(is_external).unwrap_or(origin);
+    }
+    // A proxy sends its port separately from its name.
+    let port = header_text(request, "x-forwarded-port").filter(|port| !["80", "443"].contains(port));
+    match port {
+        Some(port) if header_text(request, "x-forwarded-host").is_some() && !host.contains(':') => {
+            format!("{scheme}://{host}:{port}")
+        }
+        _ => format!("{scheme}://{host}"),
+    }
 }
 
 #[cfg(test)]

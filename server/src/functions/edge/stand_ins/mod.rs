@@ -364,17 +364,16 @@ fn without_comments(text: &str) -> String {
     plain
 }
 
-/// Whether a line of Deno's output reports that a module could not be fetched.
+/// Whether a line of Deno's output reports that a registry could not be reached. One that refuses a module is reached.
 pub fn tells_of_failed_fetch(line: &str) -> bool {
-    [
-        "error sending request for url",
-        "failed to load. Import 'http",
-        "JSR package manifest for",
-        "client error (Connect)",
-    ]
-    .iter()
-    .any(|words| line.contains(words))
-        || (line.contains("Import 'http") && line.contains("' failed"))
+    if line.contains("error sending request for url") || line.contains("client error (Connect)") {
+        return true;
+    }
+    // `Import 'https://…' failed: 403 Forbidden`
+    let Some((_, how)) = line.split_once("Import 'http").and_then(|(_, rest)| rest.split_once("' failed")) else {
+        return line.contains("failed to load. Import 'http");
+    };
+    !how.starts_with(": 4")
 }
 
 #[cfg(test)]
@@ -420,6 +419,24 @@ mod tests {
         }
         for (name, _) in MODULES {
             assert!(name.ends_with(".mjs"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_registry_that_refuses_a_module_is_reached() {
+        let jsr = "error: JSR package manifest for '@std/crypto' failed to load. Import 'https://jsr.io/@std/crypto/meta.json' failed";
+        for (line, is_unreachable) in [
+            ("error: Import 'https://esm.sh/ms' failed.", true),
+            ("    0: error sending request for url (https://esm.sh/ms): client error (Connect): dns error", true),
+            ("error: Import 'https://esm.sh/ms' failed: 503 Service Unavailable", true),
+            ("error: Import 'https://esm.sh/ms' failed: 403 Forbidden", false),
+            (&format!("{jsr}."), true),
+            (&format!("{jsr}: 502 Bad Gateway"), true),
+            (&format!("{jsr}: 401 Unauthorized"), false),
+            ("error: JSR package not found: @std/nothing", false),
+            ("error: Module not found \"https://deno.land/x/none/mod.ts\".", false),
+        ] {
+            assert_eq!(tells_of_failed_fetch(line), is_unreachable, "{line}");
         }
     }
 
