@@ -161,6 +161,17 @@ begin
 end $$;
 revoke execute on function ferrobase.stop_sms(text, boolean) from public;
 grant execute on function ferrobase.stop_sms(text, boolean) to supabase_ferrobase_admin;
+-- Triggers on `sms_stopped` run with the function's rights, so it must not belong to a superuser.
+do $$
+begin
+  if (select r.rolsuper from pg_catalog.pg_proc p join pg_catalog.pg_roles r on r.oid = p.proowner
+      where p.oid = 'ferrobase.stop_sms(text, boolean)'::pg_catalog.regprocedure) then
+    grant usage on schema _supavisor to supabase_functions_admin;
+    grant select, insert, delete on _supavisor.sms_stopped to supabase_functions_admin;
+    grant select, delete on _supavisor.outbox to supabase_functions_admin;
+    alter function ferrobase.stop_sms(text, boolean) owner to supabase_functions_admin;
+  end if;
+end $$;
 
 -- What the development inbox has received.
 create table if not exists _supavisor.inbox (
