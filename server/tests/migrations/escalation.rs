@@ -168,6 +168,41 @@ async fn a_projects_event_trigger_always_keeps_its_owners_rights() {
     }
     let definer = "select prosecdef from pg_proc where oid = 'public.grab_ddl()'::regprocedure";
     assert_eq!(db.one(definer).await, "t");
+
+    // Only the function that was checked becomes one's own, not another of the name.
+    let overloads = "create function public.two(integer) returns event_trigger language plpgsql as $$ begin end $$";
+    query(&db.url, overloads).await.expect_err("event triggers take no arguments");
+    let overloads = "create function public.two(integer) returns integer language sql as 'select 1';
+                     create function public.two() returns event_trigger language plpgsql as $$ begin perform public.grab(); end $$";
+    query(&db.url, overloads).await.expect("two functions");
+    for function in ["public.two(integer)", "public.grab()"] {
+        let make = format!("select ferrobase.create_event_trigger('two', 'ddl_command_start', null, '{function}')");
+        let refused = query(&db.url, &make).await.expect_err("another function");
+        assert_eq!(refused.code().map(|code| code.code()), Some("42P17"), "{refused:?}");
+    }
+    db.one("create table public.made_by_the_superuser ()").await;
+    assert_plain(&db, "a function of the same name").await;
+    let make = "select ferrobase.create_event_trigger('two', 'ddl_command_start', null, 'public.two()')";
+    query(&db.url, make).await.expect("an event trigger");
+    db.one("drop table public.made_by_the_superuser").await;
+    assert_plain(&db, make).await;
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn a_foreign_data_wrapper_gets_the_functions_that_were_checked() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, GRAB).await.expect("functions");
+    let planted = "create function extensions.digest(options text[], catalog oid) returns void language plpgsql as
+                     $$ begin perform public.grab(); end $$";
+    query(&db.url, planted).await.expect("a function");
+    let make = "select ferrobase.create_foreign_data_wrapper('w', null, 'extensions.digest(text, text)', null)";
+    let refused = query(&db.url, make).await.expect_err("no validator");
+    assert_eq!(refused.code().map(|code| code.code()), Some("42501"), "{refused:?}");
+    let make = "select ferrobase.create_foreign_data_wrapper('w', 'extensions.gen_random_uuid()', null, null)";
+    let refused = query(&db.url, make).await.expect_err("no handler");
+    assert_eq!(refused.code().map(|code| code.code()), Some("42501"), "{refused:?}");
+    assert_plain(&db, make).await;
     db.stop().await;
 }
 
