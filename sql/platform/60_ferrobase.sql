@@ -198,6 +198,7 @@ grant select on _supavisor.sms_stopped to supabase_ferrobase_admin;
 
 -- What the server calls every hour, as service_role and without arguments: functions of the project by schema-qualified name.
 -- `insert into ferrobase.hourly (function) values ('public.sweep_something')` in a migration, and grant service_role to execute it.
+-- Each call is a transaction of its own. If the function has an output column `again` and that is true, it is called once more.
 create table if not exists _supavisor.hourly (
   function text primary key
 );
@@ -253,7 +254,7 @@ begin
 end $$;
 
 -- Calls each of them and returns the failed ones with the reason. A failure rolls back only that call. Runs with the
--- caller's rights.
+-- caller's rights. Instances of earlier versions call this; the time for all of them is that of one statement.
 create or replace function ferrobase.call_hourly() returns table (function text, error text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
