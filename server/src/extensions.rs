@@ -110,7 +110,59 @@ mod tests {
             }
         });
         including.sort();
-        assert_eq!(including, ["http--1.6--1.7.sql", "http--1.7.sql", "pg_tle--1.4.0.sql", "pgsodium--3.1.9.sql"]);
+        let expected = [
+            "http--1.6--1.7.1.sql",
+            "http--1.7--1.7.1.sql",
+            "http--1.7.1.sql",
+            "pg_tle--1.4.0.sql",
+            "pgsodium--3.1.9.sql",
+        ];
+        assert_eq!(including, expected);
+    }
+
+    /// PostgreSQL runs them as a superuser with the caller's schema first in the search path, whose operators match better than its own.
+    #[test]
+    fn scripts_look_for_nothing_in_the_callers_schema() {
+        let mut checked = 0;
+        each_file(|name, data| {
+            let text = String::from_utf8_lossy(data);
+            if !name.ends_with(".sql") {
+                return;
+            }
+            let control = Ours::get(&format!("{}.control", extension_of(name))).expect("a control file");
+            let statements = text.lines().filter(|line| !line.starts_with("--") && !line.is_empty());
+            if String::from_utf8_lossy(&control.data).contains("relocatable = true") {
+                // PostgreSQL tells these no name of the schema.
+                let is_quiet = |line: &&str| {
+                    line.starts_with("create function") || line.starts_with("create view") || *line == "select;"
+                };
+                let run: Vec<_> = statements.filter(|line| line.starts_with(char::is_alphabetic)).collect();
+                let others = run.iter().filter(|line| !is_quiet(line) && !is_clause(line)).collect::<Vec<_>>();
+                assert!(others.is_empty(), "{name}: {others:?}");
+            } else {
+                assert_eq!(statements.clone().next(), Some("set local search_path = pg_catalog, pg_temp;"), "{name}");
+                let unqualified = text.lines().find(|line| {
+                    let object = [
+                        "create function ",
+                        "create or replace function ",
+                        "create table ",
+                        "create type ",
+                        "create domain ",
+                    ]
+                    .iter()
+                    .find_map(|begin| line.strip_prefix(begin));
+                    object.is_some_and(|name| !name.split('(').next().is_some_and(|name| name.contains('.')))
+                });
+                assert_eq!(unqualified, None, "{name}");
+            }
+            checked += 1;
+        });
+        assert!(checked > 18, "{checked}");
+    }
+
+    /// Whether the line continues `create function`.
+    fn is_clause(line: &str) -> bool {
+        ["returns ", "language ", "as ", "begin", "end", "declare"].iter().any(|word| line.starts_with(word))
     }
 
     #[test]

@@ -271,9 +271,9 @@ async fn statements_make_http_requests() {
     let (status, answer) = project.get(&format!("/rest/v1/rpc/asked?uri={outside}/api"), &key).await;
     assert_eq!((status, answer.as_str()), (200, "\"201 GET /api? none none PostgreSQL \""));
     let rights = "select string_agg(r, ',') from unnest(array['public', 'postgres', 'anon']) r
-                  where has_function_privilege(r, 'extensions.http_call_open(text, text)', 'execute')";
+                  where has_function_privilege(r, 'ferrobase_http_open(text, text)', 'execute')";
     assert_eq!(project.one(rights).await, "");
-    let told = project.one("select told($$select extensions.http_call_open('c', 'dbname=postgres')$$)").await;
+    let told = project.one("select told($$select ferrobase_http_open('c', 'dbname=postgres')$$)").await;
     assert!(told.starts_with("42501"), "{told}");
 }
 
@@ -303,13 +303,13 @@ async fn the_http_of_an_older_data_folder_makes_requests_after_the_next_start() 
     connect(&url.replacen("postgres:", "supabase_admin:", 1)).await.batch_execute(of_then).await.expect("as of then");
     project.ok(&["stop"]);
     project.ok(&["start"]);
-    assert_eq!(project.one("select extversion from pg_extension where extname = 'http'").await, "1.7");
+    assert_eq!(project.one("select extversion from pg_extension where extname = 'http'").await, "1.7.1");
     // The older script is gone, or it would be offered.
     let versions = "select string_agg(version, ',') from pg_available_extension_versions where name = 'http'";
-    assert_eq!(project.one(versions).await, "1.7");
+    assert_eq!(project.one(versions).await, "1.7.1");
     assert_eq!(project.one("select fetched()").await, "/kept", "what was made with it works");
     let rights = "select string_agg(r, ',') from unnest(array['public', 'postgres', 'anon']) r
-                  where has_function_privilege(r, 'extensions.http_call_open(text, text)', 'execute')";
+                  where has_function_privilege(r, 'ferrobase_http_open(text, text)', 'execute')";
     assert_eq!(project.one(rights).await, "");
 }
 

@@ -99,15 +99,20 @@ impl Servers {
     }
 
     async fn start_replica(&mut self) {
+        self.replica = Some(self.standby(&self.copy(), self.replica_port).spawn().expect("the replica starts"));
+        answers(&self.replica_url()).await;
+    }
+
+    /// PostgreSQL on a copy of the primary's folder that has a `standby.signal`.
+    fn standby(&self, folder: &Path, port: u16) -> Command {
         let primary = self.primary();
         let pid_file = std::fs::read_to_string(primary.cluster.join("postmaster.pid")).expect("it runs");
         let pid = pid_file.lines().next().expect("its process");
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).expect("its program");
-        let copy = self.copy();
         let sender = format!("{} application_name=replica", conninfo(&primary.admin_url));
-        let log = std::fs::File::create(self.root.join("replica.log")).expect("a log");
+        let log = std::fs::File::create(self.root.join(format!("{port}.log"))).expect("a log");
         let mut command = Command::new(program);
-        command.arg("-D").arg(&copy).args(["-p", &self.replica_port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
+        command.arg("-D").arg(folder).args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
         command.args(["-c", "unix_socket_directories=", "-c", "hot_standby=on", "-c", "fsync=off", "-c", "ssl=off"]);
         command.args(["-c", &format!("primary_conninfo={sender}"), "-c", "shared_buffers=32MB"]);
         // No less than the primary has.
@@ -116,9 +121,7 @@ impl Servers {
             command.uid(account.uid).gid(account.gid);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        self.replica = Some(command.spawn().expect("the replica starts"));
-        let url = self.replica_url();
-        until("the replica answers", async || tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_ok()).await;
+        command
     }
 
     /// Without a checkpoint, as if its machine had gone.
@@ -203,6 +206,10 @@ impl Servers {
             .as_ref()
             .map_or_else(|| Path::new("/nonexistent").to_owned(), |primary| primary.cluster.with_file_name("replica"))
     }
+}
+
+async fn answers(url: &str) {
+    until("the replica answers", async || tokio_postgres::connect(url, tokio_postgres::NoTls).await.is_ok()).await;
 }
 
 /// The connection string of a URL in the form that `primary_conninfo` takes.
@@ -411,6 +418,62 @@ async fn the_primary_answers_for_a_replica_that_hangs_or_is_gone() {
     until("it is known to be gone", async || one.metric("ferrobase_replica_up") == 0).await;
     servers.start_replica().await;
     until("it is used once more", async || one.is_replica(None).await).await;
+}
+
+/// A standby that was behind becomes the primary. The replica has replayed more of the former primary's log, so it cannot follow, and
+/// its position is greater than those of new writes.
+#[actix_web::test]
+async fn a_replica_that_did_not_follow_a_failover_is_not_used() {
+    let mut servers = Servers::start("replica-failover").await;
+    let one = servers.instance(&servers.replica_url(), &[]).await;
+    let ada = token(1);
+    one.note(&ada, 1).await;
+    until("the replica has the note", async || one.here(&ada).await == (1, true)).await;
+    servers.kill_replica();
+    let (copy, admin_url, port) = (servers.copy(), servers.primary().admin_url.clone(), servers.primary().port);
+    let (standby, other) = (copy.with_file_name("standby"), copy.with_file_name("other"));
+    copy_folder(&copy, &standby).expect("a copy");
+    copy_folder(&copy, &other).expect("another copy");
+    servers.start_replica().await;
+    until("the replica is used again", async || one.here(&ada).await == (1, true)).await;
+    let at_replica = connect(&servers.replica_url()).await;
+    let filling = "insert into public.guests select repeat('x', 1000) from generate_series(1, 3000)";
+    connect(&admin_url).await.batch_execute(filling).await.expect("more of the log");
+    until("the replica has it", async || {
+        at_replica.query_one("select count(*) from public.guests", &[]).await.expect("a count").get::<_, i64>(0) == 3000
+    })
+    .await;
+
+    let (mut promoted, mut follower) = (servers.standby(&standby, port), servers.standby(&other, servers.replica_port));
+    let (cluster, replica_url) = (servers.primary().cluster.clone(), servers.replica_url());
+    servers.primary.take().expect("it runs").stop().await;
+    let _promoted = Killed(promoted.spawn().expect("it starts"));
+    answers(&admin_url).await;
+    connect(&admin_url).await.batch_execute("select pg_promote()").await.expect("promoted");
+    until("writes arrive at the new primary", async || {
+        let note = Some(json!({ "number": 2 }));
+        one.ask(Method::POST, "/rest/v1/notes", Some(&ada), note).await.status == 201
+    })
+    .await;
+    until("the replica is not used", async || one.metric("ferrobase_replica_up") == 0).await;
+    for _ in 0..20 {
+        assert_eq!(one.here(&ada).await, (2, false));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    // One that follows is used after its next restart point.
+    servers.kill_replica();
+    let _follower = Killed(follower.spawn().expect("it starts"));
+    answers(&replica_url).await;
+    let at_follower = connect(&replica_url).await;
+    until("it is used", async || {
+        at_follower.batch_execute("checkpoint").await.expect("a restart point");
+        one.here(&ada).await == (2, true)
+    })
+    .await;
+    for folder in [cluster, copy, standby, other] {
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 #[actix_web::test]

@@ -1,47 +1,32 @@
 -- What makes the requests of `http`; its scripts include this file.
-create domain content_type as text check (value ~ '^\S+\/\S+');
 
 -- dblink's code, the only way in which PostgreSQL's own package can reach the server from within a statement. Installed as an
--- extension, dblink would be the project's. A PostgreSQL without it, or one that is not the embedded one, makes no requests.
+-- extension, dblink would be the project's, and so is the schema of this extension: its functions are in `pg_catalog`, where only
+-- superusers can create any. A PostgreSQL without it, or one that is not the embedded one, makes no requests.
 do $$
-declare
-  called record;
 begin
-  begin
-    if pg_catalog.current_setting('ferrobase.is_foreign', true) = 'on' then
-      raise insufficient_privilege;
-    end if;
-    create function @extschema@.http_call_open(text, text) returns text
-    language c volatile strict as '$libdir/dblink', 'dblink_connect';
-    create function @extschema@.http_call_send(text, text) returns integer
-    language c volatile strict as '$libdir/dblink', 'dblink_send_query';
-    create function @extschema@.http_call_is_busy(text) returns integer
-    language c volatile strict as '$libdir/dblink', 'dblink_is_busy';
-    create function @extschema@.http_call_result(text) returns setof record
-    language c volatile strict as '$libdir/dblink', 'dblink_get_result';
-    create function @extschema@.http_call_close(text) returns text
-    language c volatile strict as '$libdir/dblink', 'dblink_disconnect';
-  exception when undefined_file or insufficient_privilege then
-    create function @extschema@.http_call_open(text, text) returns text language plpgsql as $f$
-    begin
-      raise exception 'HTTP requests within a statement are not made here'
-        using errcode = '0A000', hint = 'Queue it with net.http_get or net.http_post (extension pg_net), or call it from an edge function.';
-    end $f$;
-  end;
-  -- Default privileges may have opened them to others.
-  for called in
-    select p.oid::pg_catalog.regprocedure as function,
-           case a.grantee when 0 then 'public' else a.grantee::pg_catalog.regrole::text end as grantee
-    from pg_catalog.pg_proc p, pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a
-    where p.pronamespace = '@extschema@'::pg_catalog.regnamespace and p.proname like 'http\_call\_%'
-      and p.proowner = current_user::pg_catalog.regrole and a.grantee <> p.proowner
-  loop
-    execute pg_catalog.format('revoke all on function %s from %s cascade', called.function, called.grantee);
-  end loop;
+  if pg_catalog.current_setting('ferrobase.is_foreign', true) = 'on' then
+    return;
+  end if;
+  create function pg_catalog.ferrobase_http_open(text, text) returns text
+  language c volatile strict as '$libdir/dblink', 'dblink_connect';
+  create function pg_catalog.ferrobase_http_send(text, text) returns integer
+  language c volatile strict as '$libdir/dblink', 'dblink_send_query';
+  create function pg_catalog.ferrobase_http_is_busy(text) returns integer
+  language c volatile strict as '$libdir/dblink', 'dblink_is_busy';
+  create function pg_catalog.ferrobase_http_result(text) returns setof record
+  language c volatile strict as '$libdir/dblink', 'dblink_get_result';
+  create function pg_catalog.ferrobase_http_close(text) returns text
+  language c volatile strict as '$libdir/dblink', 'dblink_disconnect';
+  revoke execute on function pg_catalog.ferrobase_http_open(text, text), pg_catalog.ferrobase_http_send(text, text),
+    pg_catalog.ferrobase_http_is_busy(text), pg_catalog.ferrobase_http_result(text), pg_catalog.ferrobase_http_close(text) from public;
+exception when undefined_file or insufficient_privilege then
+  null;
 end $$;
 
--- Runs as the superuser, because dblink lets nobody else connect without a password; so it calls nothing but what is named here.
-create or replace function http(request http_request) returns http_response
+-- Runs as the superuser, because dblink lets nobody else connect without a password; so it names nothing in the extension's schema,
+-- which the project may own: types are those of its argument.
+create or replace function @extschema@.http(request @extschema@.http_request) returns @extschema@.http_response
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -75,9 +60,13 @@ begin
     'headers', (select coalesce(jsonb_agg(jsonb_build_array(h.field, coalesce(h.value, ''))), '[]'::jsonb)
                 from unnest(request.headers) h
                 where h.field <> '' and h.field not ilike 'content-type%'));
+  if to_regprocedure('pg_catalog.ferrobase_http_open(text, text)') is null then
+    raise exception 'HTTP requests within a statement are not made here'
+      using errcode = '0A000', hint = 'Queue it with net.http_get or net.http_post (extension pg_net), or call it from an edge function.';
+  end if;
   begin
     -- There is no row for whoever may not see the setting.
-    select @extschema@.http_call_open(connection,
+    select ferrobase_http_open(connection,
       format('host=''%s'' port=80 user=http dbname=http connect_timeout=5',
              replace(replace(trim(both '"' from setting), '\', '\\'), '''', '\''')))
     into opened from pg_settings where name = 'unix_socket_directories';
@@ -86,28 +75,29 @@ begin
       hint = 'Start it: it makes the requests of this database''s statements.';
   end;
   if opened is null then
-    perform @extschema@.http_call_open(connection, '');
+    perform ferrobase_http_open(connection, '');
   end if;
   begin
-    perform @extschema@.http_call_send(connection, asked::text);
+    perform ferrobase_http_send(connection, asked::text);
     -- Waiting for the result, dblink would not notice that the statement is cancelled.
-    while @extschema@.http_call_is_busy(connection) = 1 loop
+    while ferrobase_http_is_busy(connection) = 1 loop
       perform pg_sleep(pause);
       pause := least(pause * 1.2, 0.02);
     end loop;
-    select answer::jsonb into told from @extschema@.http_call_result(connection) as called (answer text);
-    perform @extschema@.http_call_close(connection);
+    select answer::jsonb into told from ferrobase_http_result(connection) as called (answer text);
+    perform ferrobase_http_close(connection);
   exception when query_canceled or others then
     -- The server ends the request.
-    perform @extschema@.http_call_close(connection);
+    perform ferrobase_http_close(connection);
     raise;
   end;
-  return row((told ->> 'status')::integer, told ->> 'content_type',
-             array(select row(h ->> 0, h ->> 1)::@extschema@.http_header from jsonb_array_elements(told -> 'headers') h),
-             told ->> 'content')::@extschema@.http_response;
+  request := jsonb_populate_record(request, jsonb_build_object('headers', (
+    select coalesce(jsonb_agg(jsonb_build_object('field', h ->> 0, 'value', h ->> 1)), '[]'::jsonb)
+    from jsonb_array_elements(told -> 'headers') h)));
+  return row((told ->> 'status')::integer, (told ->> 'content_type')::varchar, request.headers, (told ->> 'content')::varchar);
 end $$;
 
-create or replace function urlencode(string varchar) returns text
+create or replace function @extschema@.urlencode(string varchar) returns text
 language sql immutable strict set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(string_agg(
@@ -116,7 +106,7 @@ as $$
          else upper(regexp_replace(encode(convert_to(c, 'utf8'), 'hex'), '(..)', '%\1', 'g')) end, '' order by place), '')
   from regexp_split_to_table(string, '') with ordinality as characters (c, place)
 $$;
-create function urlencode(string bytea) returns text
+create or replace function @extschema@.urlencode(string bytea) returns text
 language sql immutable strict set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(string_agg(
@@ -127,7 +117,7 @@ as $$
   where byte > 0
 $$;
 -- Members that are not scalar are left out.
-create or replace function urlencode(data jsonb) returns text
+create or replace function @extschema@.urlencode(data jsonb) returns text
 language plpgsql immutable strict set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -140,16 +130,16 @@ begin
           from jsonb_each(data) where key <> '' and jsonb_typeof(value) not in ('object', 'array'));
 end $$;
 
-create or replace function http_get(uri varchar, data jsonb) returns http_response language sql
+create or replace function @extschema@.http_get(uri varchar, data jsonb) returns @extschema@.http_response language sql
 as $$ select @extschema@.http(('GET', uri || '?' || @extschema@.urlencode(data), null, null, null)::@extschema@.http_request) $$;
-create or replace function http_post(uri varchar, data jsonb) returns http_response language sql
+create or replace function @extschema@.http_post(uri varchar, data jsonb) returns @extschema@.http_response language sql
 as $$
   select @extschema@.http(
     ('POST', uri, null, 'application/x-www-form-urlencoded', @extschema@.urlencode(data))::@extschema@.http_request)
 $$;
 
 -- Options hold for the session. True if the option is served.
-create or replace function http_set_curlopt(curlopt varchar, value varchar) returns boolean
+create or replace function @extschema@.http_set_curlopt(curlopt varchar, value varchar) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -171,9 +161,9 @@ begin
   perform set_config('http.curlopts', options::text, false);
   return true;
 end $$;
-create or replace function http_reset_curlopt() returns boolean
+create or replace function @extschema@.http_reset_curlopt() returns boolean
 language sql set search_path = pg_catalog, pg_temp
 as $$ select set_config('http.curlopts', '', false) is not null $$;
-create or replace function http_list_curlopt() returns table (curlopt text, value text)
+create or replace function @extschema@.http_list_curlopt() returns table (curlopt text, value text)
 language sql set search_path = pg_catalog, pg_temp
 as $$ select key, value from jsonb_each_text(coalesce(nullif(current_setting('http.curlopts', true), ''), '{}')::jsonb) $$;

@@ -1,8 +1,11 @@
 -- Hashids (https://hashids.org): numbers as short texts and back, by a salt. Not encryption: whoever has enough texts finds the salt.
 -- The interface is that of pg_hashids 1.3.
 
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
+set local search_path = pg_catalog, pg_temp;
+
 -- The characters of `alphabet` in an order that `salt` decides.
-create function _hashids_shuffle(alphabet text, salt text) returns text
+create function @extschema@._hashids_shuffle(alphabet text, salt text) returns text
 language plpgsql immutable strict parallel safe
 as $$
 declare
@@ -30,7 +33,7 @@ begin
 end $$;
 
 -- Letters for digits, for separators between numbers, and for guards at the ends.
-create function _hashids_letters(salt text, given text, out alphabet text, out separators text, out guards text)
+create function @extschema@._hashids_letters(salt text, given text, out alphabet text, out separators text, out guards text)
 language plpgsql immutable strict parallel safe
 as $$
 declare
@@ -76,7 +79,7 @@ begin
   end if;
 end $$;
 
-create function id_encode(
+create function @extschema@.id_encode(
   numbers bigint[], salt text default '', min_length integer default 0,
   alphabet text default 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890')
 returns text
@@ -140,14 +143,14 @@ begin
   return encoded;
 end $$;
 
-create function id_encode(
+create function @extschema@.id_encode(
   number bigint, salt text default '', min_length integer default 0,
   alphabet text default 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890')
 returns text
 language sql immutable strict parallel safe
 return @extschema@.id_encode(array[number], salt, min_length, alphabet);
 
-create function id_decode(
+create function @extschema@.id_decode(
   id text, salt text default '', min_length integer default 0,
   alphabet text default 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890')
 returns bigint[]
@@ -186,7 +189,7 @@ begin
   return case when @extschema@.id_encode(numbers, salt, min_length, alphabet) = id then numbers else '{}' end;
 end $$;
 
-create function id_decode_once(
+create function @extschema@.id_decode_once(
   id text, salt text default '', min_length integer default 0,
   alphabet text default 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890')
 returns bigint

@@ -2,8 +2,11 @@
 -- `additionalItems`, `definitions` and `dependencies` of older drafts. References work within the schema; `format` is
 -- only an annotation, as in the draft. Patterns are PostgreSQL's, which cover what schemas usually use of JavaScript's.
 
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
+set local search_path = pg_catalog, pg_temp;
+
 -- Whether a value is of a type of JSON Schema.
-create function "_jsonschema_is_a"(instance jsonb, wanted text) returns boolean
+create function @extschema@."_jsonschema_is_a"(instance jsonb, wanted text) returns boolean
 language sql immutable strict
 as $$
   select case wanted
@@ -13,7 +16,7 @@ as $$
 $$;
 
 -- What a reference names.
-create function "_jsonschema_at"(root jsonb, reference text) returns jsonb
+create function @extschema@."_jsonschema_at"(root jsonb, reference text) returns jsonb
 language plpgsql immutable
 as $$
 declare
@@ -38,7 +41,7 @@ begin
 end $$;
 
 -- All errors of `instance` against `schema`; empty if valid.
-create function "_jsonschema_errors"(schema jsonb, instance jsonb, root jsonb, depth integer default 0) returns text[]
+create function @extschema@."_jsonschema_errors"(schema jsonb, instance jsonb, root jsonb, depth integer default 0) returns text[]
 language plpgsql immutable
 as $$
 declare
@@ -216,20 +219,20 @@ begin
   return errors;
 end $$;
 
-create function json_matches_schema(schema json, instance json) returns boolean
+create function @extschema@.json_matches_schema(schema json, instance json) returns boolean
 language sql immutable strict
 as $$ select @extschema@."_jsonschema_errors"(schema::jsonb, instance::jsonb, schema::jsonb) = '{}' $$;
 
-create function jsonb_matches_schema(schema json, instance jsonb) returns boolean
+create function @extschema@.jsonb_matches_schema(schema json, instance jsonb) returns boolean
 language sql immutable strict
 as $$ select @extschema@."_jsonschema_errors"(schema::jsonb, instance, schema::jsonb) = '{}' $$;
 
-create function jsonschema_validation_errors(schema json, instance json) returns text[]
+create function @extschema@.jsonschema_validation_errors(schema json, instance json) returns text[]
 language sql immutable strict
 as $$ select @extschema@."_jsonschema_errors"(schema::jsonb, instance::jsonb, schema::jsonb) $$;
 
 -- Whether a schema is valid: its types are known, numbers and lists are such, and its parts are schemas.
-create function jsonschema_is_valid(schema json) returns boolean
+create function @extschema@.jsonschema_is_valid(schema json) returns boolean
 language plpgsql immutable strict
 as $$
 declare

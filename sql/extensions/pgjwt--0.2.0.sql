@@ -1,18 +1,21 @@
 -- JSON Web Tokens (RFC 7519) over pgcrypto's hmac. Names and arguments are those of pgjwt.
 
-create function url_encode(data bytea) returns text
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
+set local search_path = pg_catalog, pg_temp;
+
+create function @extschema@.url_encode(data bytea) returns text
 language sql immutable strict parallel safe
 as $$
   select translate(encode(data, 'base64'), E'+/=\n', '-_')
 $$;
 
-create function url_decode(data text) returns bytea
+create function @extschema@.url_decode(data text) returns bytea
 language sql immutable strict parallel safe
 as $$
   select decode(rpad(translate(data, '-_', '+/'), (length(data) + 3) / 4 * 4, '='), 'base64')
 $$;
 
-create function algorithm_sign(signables text, secret text, algorithm text) returns text
+create function @extschema@.algorithm_sign(signables text, secret text, algorithm text) returns text
 language sql immutable
 set search_path = @extschema@, @extschema:pgcrypto@, pg_catalog
 as $$
@@ -20,7 +23,7 @@ as $$
     case algorithm when 'HS256' then 'sha256' when 'HS384' then 'sha384' when 'HS512' then 'sha512' else '' end))
 $$;
 
-create function sign(payload json, secret text, algorithm text default 'HS256') returns text
+create function @extschema@.sign(payload json, secret text, algorithm text default 'HS256') returns text
 language sql immutable
 set search_path = @extschema@, @extschema:pgcrypto@, pg_catalog
 as $$
@@ -31,7 +34,7 @@ as $$
   select text || '.' || algorithm_sign(text, secret, algorithm) from signables
 $$;
 
-create function try_cast_double(inp text) returns double precision
+create function @extschema@.try_cast_double(inp text) returns double precision
 language plpgsql immutable
 as $$
 begin
@@ -42,7 +45,7 @@ end $$;
 
 -- `valid` is false for a wrong signature, an algorithm other than the one expected, and a token that is expired or not
 -- yet valid.
-create function verify(token text, secret text, algorithm text default 'HS256')
+create function @extschema@.verify(token text, secret text, algorithm text default 'HS256')
 returns table (header json, payload json, valid boolean)
 language sql stable
 set search_path = @extschema@, @extschema:pgcrypto@, pg_catalog

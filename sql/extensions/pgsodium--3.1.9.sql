@@ -48,6 +48,16 @@ as $$
   select id, name, status, key_type, key_id, key_context, created, expires, associated_data from made
 $$;
 
+-- pgcrypto's code. The project owns the schema of that extension, so what runs as the superuser cannot call its functions by name.
+create function pgsodium._pgp_sym_encrypt(bytea, text, text) returns bytea
+language c strict parallel safe as '$libdir/pgcrypto', 'pgp_sym_encrypt_bytea';
+create function pgsodium._pgp_sym_decrypt(bytea, text) returns bytea
+language c immutable strict parallel safe as '$libdir/pgcrypto', 'pgp_sym_decrypt_bytea';
+create function pgsodium._hmac(text, text, text) returns bytea
+language c immutable strict parallel safe as '$libdir/pgcrypto', 'pg_hmac';
+create function pgsodium._random_bytes(integer) returns bytea
+language c strict parallel safe as '$libdir/pgcrypto', 'pg_random_bytes';
+
 create function pgsodium._secret(key_uuid uuid) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -56,20 +66,20 @@ begin
   if key_uuid is null or not exists (select from pgsodium.valid_key where id = key_uuid) then
     raise exception 'there is no valid key %', key_uuid using errcode = '22023';
   end if;
-  return pg_catalog.encode(@extschema:pgcrypto@.hmac(
+  return pg_catalog.encode(pgsodium._hmac(
     key_uuid::text, pg_catalog.btrim(pg_catalog.pg_read_file('vault.key'), E' \n'), 'sha256'), 'hex');
 end $$;
 
 create function pgsodium.crypto_aead_det_noncegen() returns bytea
-language sql set search_path = pg_catalog, pg_temp
-as $$ select @extschema:pgcrypto@.gen_random_bytes(32) $$;
+language sql security definer set search_path = pg_catalog, pg_temp
+as $$ select pgsodium._random_bytes(32) $$;
 
 create function pgsodium.crypto_aead_det_encrypt(message bytea, additional bytea, key_uuid uuid, nonce bytea default null)
 returns bytea
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select @extschema:pgcrypto@.pgp_sym_encrypt_bytea(message,
+  select pgsodium._pgp_sym_encrypt(message,
     pgsodium._secret(key_uuid) || encode(coalesce(additional, ''), 'hex') || encode(coalesce(nonce, ''), 'hex'),
     'cipher-algo=aes256, s2k-mode=0, compress-algo=0')
 $$;
@@ -79,13 +89,13 @@ returns bytea
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select @extschema:pgcrypto@.pgp_sym_decrypt_bytea(message,
+  select pgsodium._pgp_sym_decrypt(message,
     pgsodium._secret(key_uuid) || encode(coalesce(additional, ''), 'hex') || encode(coalesce(nonce, ''), 'hex'))
 $$;
 
 create function pgsodium.randombytes_buf(size integer) returns bytea
-language sql set search_path = pg_catalog, pg_temp
-as $$ select @extschema:pgcrypto@.gen_random_bytes(size) $$;
+language sql security definer set search_path = pg_catalog, pg_temp
+as $$ select pgsodium._random_bytes(size) $$;
 
 create function pgsodium.crypto_generichash(message bytea, key bytea default null) returns bytea
 language sql immutable set search_path = pg_catalog, pg_temp

@@ -20,6 +20,14 @@ create table vault.secrets (
 create unique index secrets_name_idx on vault.secrets (name) where name is not null;
 comment on table vault.secrets is 'Table with encrypted `secret` column for storing sensitive information on disk.';
 
+-- pgcrypto's code. The project owns the schema of that extension, so what runs as the superuser cannot call its functions by name.
+create function vault._pgp_sym_encrypt(bytea, text, text) returns bytea
+language c strict parallel safe as '$libdir/pgcrypto', 'pgp_sym_encrypt_bytea';
+create function vault._pgp_sym_decrypt(bytea, text) returns bytea
+language c immutable strict parallel safe as '$libdir/pgcrypto', 'pgp_sym_decrypt_bytea';
+create function vault._random_bytes(integer) returns bytea
+language c strict parallel safe as '$libdir/pgcrypto', 'pg_random_bytes';
+
 -- The encryption key. Only the owner of these functions may call this.
 create function vault._key() returns text
 language plpgsql stable
@@ -38,7 +46,7 @@ create function vault._crypto_aead_det_encrypt(
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select @extschema:pgcrypto@.pgp_sym_encrypt_bytea(
+  select vault._pgp_sym_encrypt(
     message, vault._key() || encode(coalesce(additional, ''), 'hex') || encode(coalesce(nonce, ''), 'hex'),
     'cipher-algo=aes256, s2k-mode=0, compress-algo=0')
 $$;
@@ -49,15 +57,15 @@ create function vault._crypto_aead_det_decrypt(
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select @extschema:pgcrypto@.pgp_sym_decrypt_bytea(
+  select vault._pgp_sym_decrypt(
     message, vault._key() || encode(coalesce(additional, ''), 'hex') || encode(coalesce(nonce, ''), 'hex'))
 $$;
 
 create function vault._crypto_aead_det_noncegen() returns bytea
-language sql
+language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select @extschema:pgcrypto@.gen_random_bytes(16)
+  select vault._random_bytes(16)
 $$;
 
 create function vault.encrypt_secret() returns trigger

@@ -4,14 +4,16 @@
 -- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
-create table @extschema@._hypertables (
+-- The superuser's, because a function of the superuser writes there, and the project may own the extension's schema.
+create schema _timescaledb_catalog;
+grant usage on schema _timescaledb_catalog to public;
+create table _timescaledb_catalog._hypertables (
   id integer generated always as identity primary key,
   relation regclass not null unique,
   time_column name not null
 );
-select pg_extension_config_dump('@extschema@._hypertables', '');
-revoke all on @extschema@._hypertables from public;
-grant select on @extschema@._hypertables to public;
+select pg_extension_config_dump('_timescaledb_catalog._hypertables', '');
+grant select on _timescaledb_catalog._hypertables to public;
 
 -- Keeps the list, in which the caller may not write. Whoever owns the table may change it.
 create function @extschema@._remember_hypertable(relation regclass, time_column name) returns integer
@@ -26,9 +28,9 @@ begin
     raise exception 'must be owner of hypertable "%"', relation using errcode = '42501';
   end if;
   -- Entries of tables that were dropped, whose numbers may come again.
-  delete from @extschema@._hypertables h
+  delete from _timescaledb_catalog._hypertables h
     where not exists (select from pg_attribute a where a.attrelid = h.relation and a.attname = h.time_column and not a.attisdropped);
-  insert into @extschema@._hypertables as h (relation, time_column) values (relation, time_column) returning h.id into new_id;
+  insert into _timescaledb_catalog._hypertables as h (relation, time_column) values (relation, time_column) returning h.id into new_id;
   return new_id;
 end $$;
 
@@ -46,7 +48,7 @@ as $$
 declare
   class constant pg_class := (select c from pg_class c where c.oid = relation);
   known constant integer := (
-    select h.id from @extschema@._hypertables h
+    select h.id from _timescaledb_catalog._hypertables h
     join pg_attribute a on a.attrelid = h.relation and a.attname = h.time_column and not a.attisdropped
     where h.relation = create_hypertable.relation);
   kind text := (

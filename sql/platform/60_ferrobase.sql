@@ -161,6 +161,17 @@ begin
 end $$;
 revoke execute on function ferrobase.stop_sms(text, boolean) from public;
 grant execute on function ferrobase.stop_sms(text, boolean) to supabase_ferrobase_admin;
+-- Triggers on `sms_stopped` run with the function's rights, so it must not belong to a superuser.
+do $$
+begin
+  if (select r.rolsuper from pg_catalog.pg_proc p join pg_catalog.pg_roles r on r.oid = p.proowner
+      where p.oid = 'ferrobase.stop_sms(text, boolean)'::pg_catalog.regprocedure) then
+    grant usage on schema _supavisor to supabase_functions_admin;
+    grant select, insert, delete on _supavisor.sms_stopped to supabase_functions_admin;
+    grant select, delete on _supavisor.outbox to supabase_functions_admin;
+    alter function ferrobase.stop_sms(text, boolean) owner to supabase_functions_admin;
+  end if;
+end $$;
 
 -- What the development inbox has received.
 create table if not exists _supavisor.inbox (
@@ -187,6 +198,7 @@ grant select on _supavisor.sms_stopped to supabase_ferrobase_admin;
 
 -- What the server calls every hour, as service_role and without arguments: functions of the project by schema-qualified name.
 -- `insert into ferrobase.hourly (function) values ('public.sweep_something')` in a migration, and grant service_role to execute it.
+-- Each call is a transaction of its own. If the function has an output column `again` and that is true, it is called once more.
 create table if not exists _supavisor.hourly (
   function text primary key
 );
@@ -242,7 +254,7 @@ begin
 end $$;
 
 -- Calls each of them and returns the failed ones with the reason. A failure rolls back only that call. Runs with the
--- caller's rights.
+-- caller's rights. Instances of earlier versions call this; the time for all of them is that of one statement.
 create or replace function ferrobase.call_hourly() returns table (function text, error text)
 language plpgsql
 set search_path = pg_catalog, pg_temp

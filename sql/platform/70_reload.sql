@@ -143,20 +143,33 @@ begin
   set event_triggers = off
   as $create$
   declare
-    owner constant name := (select pg_catalog.pg_get_userbyid(proowner) from pg_catalog.pg_proc where oid = function);
+    found record;
   begin
-    if (select rolsuper from pg_catalog.pg_roles where rolname = owner)
-       or not pg_catalog.pg_has_role(session_user, owner, 'usage') then
+    select pg_catalog.pg_get_userbyid(p.proowner) as owner, p.pronargs, p.prorettype, n.nspname as schema, p.proname as name into found
+    from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace where p.oid = function;
+    if (select rolsuper from pg_catalog.pg_roles where rolname = found.owner)
+       or not pg_catalog.pg_has_role(session_user, found.owner, 'usage') then
       raise exception 'must be owner of function %', function using errcode = '42501';
+    end if;
+    if found.pronargs <> 0 or found.prorettype <> 'pg_catalog.event_trigger'::pg_catalog.regtype then
+      raise exception 'function % must take no arguments and return type event_trigger', function using errcode = '42P17';
     end if;
     if event not in ('ddl_command_start', 'ddl_command_end', 'sql_drop', 'table_rewrite') then
       raise exception 'unrecognized event name "%"', event using errcode = '42601';
     end if;
     execute pg_catalog.format('alter function %s security definer', function);
-    execute pg_catalog.format('create event trigger %I on %s %s execute function %s()', name, event,
+    execute pg_catalog.format('create event trigger %I on %s %s execute function %I.%I()', name, event,
       case when tags is null then ''
            else pg_catalog.format('when tag in (%s)', (select string_agg(quote_literal(tag), ', ') from unnest(tags) tag)) end,
-      function::oid::regproc);
+      found.schema, found.name);
+    -- Another session may have put a function in its place.
+    if not exists (
+      select from pg_catalog.pg_event_trigger t join pg_catalog.pg_proc p on p.oid = t.evtfoid
+      where t.evtname = create_event_trigger.name and t.evtfoid = function and p.prosecdef
+        and pg_catalog.pg_get_userbyid(p.proowner) = found.owner
+    ) then
+      raise exception 'function % was changed meanwhile', function using errcode = '40001';
+    end if;
   end $create$;
 
   -- Replaces `drop event trigger` and `alter event trigger … enable|disable|rename to`.

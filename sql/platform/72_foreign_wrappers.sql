@@ -18,20 +18,33 @@ begin
   set event_triggers = off
   as $create$
   declare
-    function regprocedure;
+    wanted record;
+    name_of text;
+    called text[];
     list constant text := (
       select pg_catalog.string_agg(pg_catalog.format('%I %L', options[n], options[n + 1]), ', ' order by n)
       from pg_catalog.generate_series(1, pg_catalog.cardinality(options), 2) n);
   begin
-    foreach function in array array[handler, validator] loop
-      if function is not null and not exists (
-        select from pg_catalog.pg_proc p
-        join pg_catalog.pg_roles r on r.oid = p.proowner and r.rolsuper
-        join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
-        where p.oid = function
-      ) then
-        raise exception 'function % belongs to no extension of the platform', function using errcode = '42501';
+    -- PostgreSQL finds them by name and these arguments, so another function of the name must not do.
+    for wanted in
+      select given.place, given.function, given.arguments, given.result
+      from (values (1, handler, '', 'fdw_handler'::pg_catalog.regtype), (2, validator, 'text[], oid', null))
+        as given (place, function, arguments, result)
+      where given.function is not null
+    loop
+      -- Locked, so that no other session gives the name to another function meanwhile.
+      select pg_catalog.format('%I.%I', n.nspname, p.proname) into name_of
+      from pg_catalog.pg_proc p
+      join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+      join pg_catalog.pg_roles r on r.oid = p.proowner and r.rolsuper
+      join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
+      where p.oid = wanted.function and pg_catalog.oidvectortypes(p.proargtypes) = wanted.arguments
+        and p.prorettype = coalesce(wanted.result, p.prorettype)
+      for share of p, n;
+      if name_of is null then
+        raise exception 'function % belongs to no extension of the platform', wanted.function using errcode = '42501';
       end if;
+      called[wanted.place] := name_of;
     end loop;
     -- The validator of `postgres_fdw` keeps `password_required` and files of the server from everybody but superusers.
     if exists (
@@ -41,8 +54,7 @@ begin
       raise exception 'the foreign data wrapper % needs the validator that belongs to its handler', name using errcode = '42501';
     end if;
     execute pg_catalog.format('create foreign data wrapper %I %s %s %s', name,
-      case when handler is null then 'no handler' else 'handler ' || handler::oid::regproc end,
-      case when validator is null then 'no validator' else 'validator ' || validator::oid::regproc end,
+      coalesce('handler ' || called[1], 'no handler'), coalesce('validator ' || called[2], 'no validator'),
       case when list is null then '' else 'options (' || list || ')' end);
     execute pg_catalog.format('grant usage on foreign data wrapper %I to %I with grant option', name, session_user);
   end $create$;

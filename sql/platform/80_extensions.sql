@@ -10,8 +10,8 @@ begin
   exception when undefined_file or feature_not_supported or insufficient_privilege then
     raise warning 'extension supabase_vault is not available here';
   end;
-  -- Version 1.6 of our `http` refused every request.
-  if exists (select from pg_catalog.pg_extension where extname = 'http' and extversion = '1.6'
+  -- Version 1.6 of our `http` refused every request; 1.7 ran what a project put in the place of its functions as the superuser.
+  if exists (select from pg_catalog.pg_extension where extname = 'http' and extversion in ('1.6', '1.7')
                     and pg_catalog.obj_description(oid, 'pg_extension') like '%Ferrobase%')
      and exists (select from pg_catalog.pg_available_extensions where name = 'http' and comment like '%Ferrobase%') then
     alter extension http update;

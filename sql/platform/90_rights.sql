@@ -28,6 +28,87 @@ begin
   end if;
 end $$;
 
+-- Functions of extensions that run as the superuser named the schema of pgcrypto or their own, which the project owns: it could put
+-- other functions in place of pgcrypto's, and triggers on the list of hypertables. As in the scripts of today.
+do $$
+declare
+  extension text;
+  item record;
+  step text;
+begin
+  if current_user <> 'supabase_admin' then
+    return;
+  end if;
+
+  foreach extension in array array['vault', 'pgsodium'] loop
+    continue when pg_catalog.to_regprocedure(
+        case extension when 'vault' then 'vault._key()' else 'pgsodium._secret(uuid)' end) is null
+      or pg_catalog.to_regprocedure(pg_catalog.format('%I._random_bytes(integer)', extension)) is not null;
+    for item in
+      select f.name, f.arguments, f.volatility, f.symbol
+      from (values ('_pgp_sym_encrypt', 'bytea, text, text', 'volatile', 'pgp_sym_encrypt_bytea'),
+                   ('_pgp_sym_decrypt', 'bytea, text', 'immutable', 'pgp_sym_decrypt_bytea'),
+                   ('_hmac', 'text, text, text', 'immutable', 'pg_hmac'),
+                   ('_random_bytes', 'integer', 'volatile', 'pg_random_bytes')) as f (name, arguments, volatility, symbol)
+      where extension = 'pgsodium' or f.name <> '_hmac'
+    loop
+      execute pg_catalog.format('create function %I.%I(%s) returns bytea language c %s strict parallel safe as %L, %L',
+        extension, item.name, item.arguments, item.volatility, '$libdir/pgcrypto', item.symbol);
+      execute pg_catalog.format('revoke all on function %I.%I(%s) from public', extension, item.name, item.arguments);
+      execute pg_catalog.format('alter extension %I add function %I.%I(%s)',
+        case extension when 'vault' then 'supabase_vault' else extension end, extension, item.name, item.arguments);
+    end loop;
+    for item in
+      select pg_catalog.pg_get_functiondef(p.oid) as text, p.oid::pg_catalog.regprocedure as function, p.prosecdef
+      from pg_catalog.pg_proc p
+      where p.pronamespace = extension::pg_catalog.regnamespace and p.proowner = 'supabase_admin'::pg_catalog.regrole
+        and p.prosrc ~ '\.(pgp_sym_(en|de)crypt_bytea|hmac|gen_random_bytes)\('
+    loop
+      execute pg_catalog.regexp_replace(
+        pg_catalog.regexp_replace(item.text, '[^\s(]+\.(pgp_sym_(en|de)crypt)_bytea\(', extension || '._\1(', 'g'),
+        '[^\s(]+\.(?:gen)?_?(hmac|random_bytes)\(', extension || '._\1(', 'g');
+      if not item.prosecdef and item.text ~ 'gen_random_bytes' then
+        execute pg_catalog.format('alter function %s security definer', item.function);
+      end if;
+    end loop;
+  end loop;
+
+  for item in
+    select n.nspname as schema, c.oid::pg_catalog.regclass as list
+    from pg_catalog.pg_extension e
+    join pg_catalog.pg_namespace n on n.oid = e.extnamespace
+    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = '_hypertables'
+      and c.relowner = 'supabase_admin'::pg_catalog.regrole
+    where e.extname = 'timescaledb'
+  loop
+    if pg_catalog.to_regnamespace('_timescaledb_catalog') is not null then
+      -- The project's own: its role writes in the list itself.
+      execute pg_catalog.format('alter function %I._remember_hypertable(regclass, name) security invoker', item.schema);
+      raise warning 'the schema _timescaledb_catalog is in use already: only postgres can make hypertables';
+      continue;
+    end if;
+    create schema _timescaledb_catalog;
+    grant usage on schema _timescaledb_catalog to public;
+    alter extension timescaledb add schema _timescaledb_catalog;
+    execute pg_catalog.format('alter table %s set schema _timescaledb_catalog', item.list);
+    for step in
+      select pg_catalog.format('drop trigger %I on _timescaledb_catalog._hypertables', t.tgname) as statement
+      from pg_catalog.pg_trigger t where t.tgrelid = item.list::pg_catalog.oid and not t.tgisinternal
+      union all
+      select pg_catalog.format('revoke all on _timescaledb_catalog._hypertables from %I cascade', r.rolname)
+      from pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a join pg_catalog.pg_roles r on r.oid = a.grantee
+      where c.oid = item.list::pg_catalog.oid and a.grantee <> c.relowner
+      union all
+      select pg_catalog.regexp_replace(pg_catalog.pg_get_functiondef(p.oid), '[^\s(]+\._hypertables\M', '_timescaledb_catalog._hypertables', 'g')
+      from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+      where n.nspname = item.schema and p.proname in ('_remember_hypertable', 'create_hypertable')
+        and p.proowner = 'supabase_admin'::pg_catalog.regrole
+    loop
+      execute step;
+    end loop;
+  end loop;
+end $$;
+
 -- The vault of earlier versions belonged to the superuser, so nothing could refer to it; see `supabase_vault`'s script.
 do $$
 begin

@@ -245,8 +245,8 @@ async fn read_there(
     cache: &SchemaCache,
 ) -> Option<Result<Outcome, ApiError>> {
     let subject = caller.identity.subject.unwrap_or_else(|| Subject::guest(caller.client));
-    let position = replica.place(subject).await?;
-    let place = Place { pool: replica.pool(), check: Some(replayed_query(position)) };
+    let target = replica.place(subject).await?;
+    let place = Place { pool: replica.pool(), check: Some(replayed_query(target)) };
     let answer = tokio::select! {
         answer = execute_at(rest, &place, settings, caller, request, plan, cache) => answer,
         () = replica.lost() => {

@@ -5,10 +5,12 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Storage;
 use super::backend::{Listed, Place};
 use super::error::StorageError;
 use super::resumable::{expired, forget, known_uploads};
+use super::{SERVICE_SETTINGS, Storage};
+use crate::db::{DbError, with_causes};
+use crate::jwt::caller::Caller;
 
 /// How often the store is scanned.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -18,6 +20,10 @@ const MIN_AGE: Duration = Duration::from_secs(60 * 60);
 const BATCH: usize = 1000;
 /// Files without a row that are collected before they are checked again.
 const GATHERED: usize = 50_000;
+/// For one call of an hourly function. The login's own limit is meant for requests.
+const HOURLY_TIMEOUT: &str = "set local statement_timeout = '10min'";
+/// Most calls of a function in an hour.
+const MOST_CALLS: usize = 1000;
 /// Expired uploads ended per query.
 const EXPIRED_PAGE: i64 = 100;
 
@@ -55,18 +61,63 @@ pub fn spawn(storage: Storage, set_aside: Vec<PathBuf>) {
     });
 }
 
-/// Calls each function named in `ferrobase.hourly` once, as service_role. Returns those that failed, with the reason. A failure
-/// rolls back only that function.
+/// Calls the functions named in `ferrobase.hourly`, as service_role. Returns those that failed, with the reason. Each call is a
+/// transaction of its own. Functions that say so are called again, after the others.
 pub async fn call_hourly(storage: &Storage) -> Result<Vec<(String, String)>, StorageError> {
+    let mut due = hourly_functions(storage).await?;
+    let mut failed = Vec::new();
+    for _ in 0..MOST_CALLS {
+        let mut unfinished = Vec::new();
+        for function in due {
+            match call_once(storage, &function).await {
+                Ok(Called::Finished) => {}
+                Ok(Called::Unfinished) => unfinished.push(function),
+                Ok(Called::Unknown) => failed.push((function, "there is no such function".to_owned())),
+                Err(error) => failed.push((function, with_causes(&error))),
+            }
+        }
+        if unfinished.is_empty() {
+            break;
+        }
+        due = unfinished;
+    }
+    Ok(failed)
+}
+
+async fn hourly_functions(storage: &Storage) -> Result<Vec<String>, StorageError> {
     let tx = storage.as_service().await?;
-    // With `serve --only storage`, the database may lack the platform's functions.
-    let known = "select to_regprocedure('ferrobase.call_hourly()') is not null";
+    // With `serve --only storage`, the database may lack the platform's objects.
+    let known = "select to_regclass('ferrobase.hourly') is not null";
     if !tx.client()?.query_one(known, &[]).await?.try_get::<_, bool>(0)? {
         return Ok(Vec::new());
     }
-    let rows = tx.client()?.query("select function, error from ferrobase.call_hourly()", &[]).await?;
+    let rows = tx.client()?.query("select function from ferrobase.hourly order by 1", &[]).await?;
+    tx.rollback().await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// The outcome of one call.
+enum Called {
+    Finished,
+    Unfinished,
+    Unknown,
+}
+
+/// An error is the database's own, which whoever wrote the function has to read.
+async fn call_once(storage: &Storage, function: &str) -> Result<Called, DbError> {
+    let tx = storage.db.as_caller(&Caller::anonymous("service_role"), &SERVICE_SETTINGS).await?;
+    let client = tx.client()?;
+    client.batch_execute(HOURLY_TIMEOUT).await?;
+    let found = "select format('%I.%I', n.nspname, p.proname), coalesce('again' = any (p.proargnames), false)
+                 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+                 where p.oid = to_regproc($1)";
+    let Some(row) = client.query_opt(found, &[&function]).await? else { return Ok(Called::Unknown) };
+    let (name, may_repeat): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
+    let told = if may_repeat { "coalesce(bool_or(again), false)" } else { "count(*) < 0" };
+    // The name was quoted by PostgreSQL.
+    let again: bool = client.query_one(&*format!("select {told} from {name}()"), &[]).await?.try_get(0)?;
     tx.commit().await?;
-    rows.iter().map(|row| Ok((row.try_get("function")?, row.try_get("error")?))).collect()
+    Ok(if again { Called::Unfinished } else { Called::Finished })
 }
 
 /// Ends expired resumable uploads. Returns how many there were.

@@ -1,6 +1,7 @@
 //! The application's policies, role by role.
 
 use crate::support::TestApp;
+use crate::support::cluster::connect;
 
 /// Each file of `sql/tests` raises an error if a check fails, and ends with the number of its checks.
 #[actix_web::test]
@@ -24,4 +25,45 @@ async fn every_role_has_exactly_the_access_that_the_policies_grant() {
         checks += last.unwrap_or(0);
     }
     assert!(checks > 3000, "only {checks} checks ran");
+}
+
+/// Each of two admins of the same two organizations closes the account while the other does. The rows of their memberships lie in
+/// opposite orders, which was a deadlock.
+#[actix_web::test]
+async fn of_two_last_admins_who_leave_at_once_the_second_is_told() {
+    let app = TestApp::start().await;
+    let helpers = include_str!("../../../sql/tests/00_helpers.sql");
+    app.owner.batch_execute(helpers).await.expect("helpers");
+    let people = "select tests.cast_of_people();
+        insert into public.nonprofit_team_members (nonprofit_id, email, full_name, role, user_id, invited_at, joined_at) values
+          ('y', 'admin@tests.example', 'A', 'admin', tests.id('admin')::text, now(), now()),
+          ('x', 'admin_y@tests.example', 'B', 'admin', tests.id('admin_y')::text, now(), now())";
+    app.owner.batch_execute(people).await.expect("two admins of two organizations");
+    let holder = connect(&app.owner_url).await;
+    holder.batch_execute("begin; select 1 from public.nonprofits where id = 'x' for update").await.expect("a lock");
+    let mut leaving = Vec::new();
+    for (place, who) in ["admin", "admin_y"].into_iter().enumerate() {
+        let client = connect(&app.owner_url).await;
+        leaving.push(tokio::spawn(async move {
+            let close = format!(
+                "begin; select tests.become('{who}'); select public.close_account('{who}@tests.example'); commit"
+            );
+            client
+                .batch_execute(&close)
+                .await
+                .map_err(|error| error.as_db_error().and_then(|db| db.hint()).map(str::to_owned))
+        }));
+        crate::support::valve::until("it waits", async || {
+            let waiting =
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+            app.owner.query_one(waiting, &[]).await.expect("a count").get::<_, i64>(0) == place as i64 + 1
+        })
+        .await;
+    }
+    holder.batch_execute("rollback").await.expect("released");
+    let mut outcomes = Vec::new();
+    for closing in leaving {
+        outcomes.push(closing.await.expect("it ends"));
+    }
+    assert_eq!(outcomes, [Ok(()), Err(Some("last_admin".to_owned()))]);
 }

@@ -240,6 +240,35 @@ async fn guests_files_of_unsent_requests_are_swept_hourly() {
     assert_eq!(removed, 1, "the bytes follow the row");
 }
 
+/// A statement longer than the login allows a request, a function that goes on in a transaction of its own, and one that fails midway.
+#[actix_web::test]
+async fn hourly_functions_have_time_and_transactions_of_their_own() {
+    let app = TestApp::start().await;
+    let functions = "
+        create table public.calls (name text, at timestamptz default now());
+        create function public.\"A slow\"() returns void language plpgsql security definer as $$
+          begin insert into public.calls values ('slow'); perform pg_sleep(1); insert into public.calls values ('slept'); end $$;
+        create function public.b_batch(out again boolean) language plpgsql security definer as $$
+          begin insert into public.calls values ('batch'); select count(*) < 3 into again from public.calls where name = 'batch'; end $$;
+        create function public.c_cancelled() returns void language plpgsql security definer as $$
+          begin insert into public.calls values ('cancelled'); raise query_canceled using message = 'no time'; end $$;
+        create function public.d_last() returns setof text language sql security definer as $$ insert into public.calls values ('last') returning name $$;
+        delete from ferrobase.hourly;
+        insert into ferrobase.hourly values ('public.\"A slow\"'), ('public.b_batch'), ('public.c_cancelled'), ('public.d_last'), ('not a name')";
+    app.owner.batch_execute(functions).await.expect("functions");
+    let limit = "do $$ begin
+        execute format('alter role authenticator in database %I set statement_timeout = %L', current_database(), '700ms'); end $$";
+    app.owner.batch_execute(limit).await.expect("a limit");
+    let limited = app.another(&[]).await;
+    let failed = sweep::call_hourly(&limited.storage).await.expect("the round");
+    assert_eq!(failed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["not a name", "public.c_cancelled"]);
+    assert!(failed[1].1.contains("no time"), "{failed:?}");
+    let calls = "select array_agg(name order by at, name), count(distinct at) from public.calls";
+    let row = app.owner.query_one(calls, &[]).await.expect("calls");
+    assert_eq!(row.get::<_, Vec<String>>(0), ["slept", "slow", "batch", "last", "batch", "batch"]);
+    assert_eq!(row.get::<_, i64>(1), 5, "transactions");
+}
+
 #[actix_web::test]
 async fn the_sweep_keeps_files_of_versionless_and_of_new_rows() {
     let app = TestApp::start().await;

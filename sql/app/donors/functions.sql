@@ -47,11 +47,16 @@ language sql stable set search_path = '' as $$
   select case when p_created_at > now() - interval '1 day' then 50 else 5000 end
 $$;
 
+-- The mails to donors that an organization has sent today.
+create or replace function private.donor_mails_today(p_nonprofit_id text) returns int
+language sql stable security definer set search_path = '' as $$
+  select coalesce((select x.hits from private.rate_limits x where x.key = 'donor-mails:' || p_nonprofit_id
+    and x.window_start = to_timestamp(floor(extract(epoch from now()) / 86400) * 86400)), 0)
+$$;
+
 create or replace function private.require_donor_mails(p_org public.nonprofits, p_recipients int) returns void
 language plpgsql stable security definer set search_path = '' as $$
-declare
-  used int := coalesce((select x.hits from private.rate_limits x where x.key = 'donor-mails:' || p_org.id
-    and x.window_start = to_timestamp(floor(extract(epoch from now()) / 86400) * 86400)), 0);
+declare used int := private.donor_mails_today(p_org.id);
 begin
   if used > 0 and used + p_recipients > private.donor_mails_a_day(p_org.created_at) * coalesce(private.setting('rate_limit_factor')::numeric, 1) then
     perform private.fail(429, 'rate_limited', 'Too many tries in a short time. Please wait a little and try again.', '{"retry_after_seconds": 86400}');
@@ -143,16 +148,22 @@ begin
   return jsonb_build_object('id', m.id, 'recipients', m.recipient_count, 'mailed', private.mail_donors(m.id, 200));
 end $$;
 
--- One batch of each unfinished message, hourly.
-create or replace function private.mail_waiting_donors() returns void
+-- A batch of the message that has waited longest, of those whose organization may still send today. The server calls it every hour, and
+-- again as long as it says so: each batch is a transaction of its own.
+create or replace function private.mail_waiting_donors(out again boolean)
 language plpgsql volatile security definer set search_path = '' as $$
 declare m record;
 begin
-  for m in select distinct x.message_id from public.donor_message_recipients x join public.donor_messages y on y.id = x.message_id
+  again := false;
+  for m in select y.id, y.mailed_count from public.donor_messages y
     join public.nonprofits n on n.id = y.nonprofit_id and n.status <> 'closed'
-    where x.mailed_at is null and y.created_at < now() - interval '5 minutes' limit 20
+    where y.created_at < now() - interval '5 minutes'
+      and exists (select 1 from public.donor_message_recipients x where x.message_id = y.id and x.mailed_at is null)
+      and private.donor_mails_today(n.id) + 1 <= private.donor_mails_a_day(n.created_at) * coalesce(private.setting('rate_limit_factor')::numeric, 1)
+    order by y.created_at, y.id
   loop
-    perform private.mail_donors(m.message_id, 2000);
+    again := private.mail_donors(m.id, 200) > m.mailed_count;
+    exit when again;
   end loop;
 end $$;
 
@@ -218,7 +229,7 @@ begin
   if not private.valid_email(address) then
     perform private.fail(422, 'validation_failed', 'Please enter a valid email address', '{"fields": {"email": "Please enter a valid email address"}}');
   end if;
-  perform private.require_rate('newsletter:' || private.client_address(), 10, interval '1 hour');
+  perform private.require_rate('newsletter:' || private.client_network(), 10, interval '1 hour');
   perform private.require_rate('newsletter-address:' || address, 3, interval '1 day');
   insert into private.subscriptions (list, email) values ('newsletter', address) on conflict (list, lower(email)) do nothing;
   select * into s from private.subscriptions x where x.list = 'newsletter' and lower(x.email) = address for update;
@@ -236,7 +247,7 @@ create or replace function public.confirm_newsletter(token text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 begin
-  perform private.require_rate('token:' || private.client_address(), 60, interval '1 minute');
+  perform private.require_rate('token:' || private.client_network(), 60, interval '1 minute');
   update private.subscriptions s set confirmed_at = coalesce(s.confirmed_at, now()), unsubscribed_at = null
   where s.list = 'newsletter' and s.token = confirm_newsletter.token;
   return jsonb_build_object('confirmed', found);
@@ -247,7 +258,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare s private.subscriptions;
 begin
-  perform private.require_rate('token:' || private.client_address(), 60, interval '1 minute');
+  perform private.require_rate('token:' || private.client_network(), 60, interval '1 minute');
   update private.subscriptions x set unsubscribed_at = coalesce(x.unsubscribed_at, now()) where x.token = unsubscribe.token returning * into s;
   if s.id is null then return '{"unsubscribed": false}'; end if;
   return jsonb_build_object('unsubscribed', true, 'list', case when s.list = 'newsletter' then 'newsletter' else 'donors' end,

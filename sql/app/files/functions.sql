@@ -121,7 +121,7 @@ create or replace function public.create_guest_upload_slot(key uuid, name text, 
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare
-  who text := private.client_address();
+  who text := private.client_network();
   file text := left(private.clean(create_guest_upload_slot.name), 255);
   new_id uuid := gen_random_uuid();
   ext text;

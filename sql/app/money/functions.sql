@@ -229,6 +229,9 @@ begin
       return jsonb_build_object('donation_id', d.id, 'repeated', true);
     end if;
   end if;
+  -- each is shown in the donor's account, if there is one
+  perform private.require_rate('donation:' || np, 300, interval '1 hour');
+  if mail is not null then perform private.require_rate('donation-for:' || private.folded(mail), 30, interval '1 day'); end if;
   insert into public.donations (nonprofit_id, donor_user_id, donor_name, donor_email, amount, status, received_at, pledged_at, recorded_by, pledge_key)
   values (np, (select a.user_id from private.account_addresses a where a.email = private.folded(mail) and a.proved_at is not null limit 1), who, mail,
     record_donation.amount, 'received', coalesce(record_donation.received_at, now()), coalesce(record_donation.received_at, now()), auth.uid(), record_donation.key)
@@ -264,7 +267,7 @@ begin
       'Your first pledge was recorded already. What you changed since was not recorded. Close this window to make another pledge.');
     return jsonb_build_object('donation_id', d.id, 'nonprofit', (select x.name from public.nonprofits x where x.id = d.nonprofit_id), 'amount', d.amount, 'repeated', true);
   end if;
-  perform private.require_rate('pledge:' || coalesce(uid::text, private.client_address()), 10, interval '1 hour');
+  perform private.require_rate('pledge:' || coalesce(uid::text, private.client_network()), 10, interval '1 hour');
   perform private.require_rate('pledge-for:' || lower(mail), 10, interval '1 day');  -- each sends that address a mail
   insert into public.donations (nonprofit_id, donor_user_id, donor_name, donor_email, amount, pledge_key)
   values (n.id, uid, coalesce(left(private.clean(input ->> 'name'), 200), (select p.full_name from public.profiles p where p.id = uid), ''), mail, a, k)

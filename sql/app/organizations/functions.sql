@@ -274,7 +274,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare i private.team_invitations; m public.nonprofit_team_members; n public.nonprofits;
 begin
-  perform private.require_rate('invitation:' || private.client_address(), 60, interval '1 minute');
+  perform private.require_rate('invitation:' || private.client_network(), 60, interval '1 minute');
   select * into i from private.team_invitations x where x.token_hash = private.hash_token(team_invitation.token);
   if not found then return '{"state": "unknown"}'; end if;
   select * into m from public.nonprofit_team_members x where x.id = i.member_id;

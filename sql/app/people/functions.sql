@@ -457,7 +457,8 @@ begin
     'messages_sent', (select coalesce(jsonb_agg(jsonb_build_object('subject', a.subject, 'message', a.message, 'date', a.created_at) order by a.created_at), '[]')
       from public.donor_message_replies a where a.donor_user_id = uid),
     'newsletters', (select coalesce(jsonb_agg(jsonb_build_object('list', s.list, 'since', s.created_at, 'unsubscribed_at', s.unsubscribed_at) order by s.created_at), '[]')
-      from private.subscriptions s where private.folded(s.email) = address),
+      from private.subscriptions s join private.account_addresses a on a.user_id = uid and a.email = address and a.proved_at is not null
+      where private.folded(s.email) = address),
     'files', (select coalesce(jsonb_agg(jsonb_build_object('bucket', f.bucket, 'path', f.path, 'name', f.name) order by f.bucket, f.path), '[]') from (
       select 'request-documents' as bucket, d.path, r.id || '/' || d.name as name
       from public.request_documents d join public.requests r on r.id = d.request_id where r.user_id = uid
@@ -504,6 +505,10 @@ begin
   if private.folded(btrim(coalesce(close_account.email, ''))) <> private.folded(coalesce(who.email, '')) then
     perform private.fail_fields('This is not the email address of your account.', '{"email": "This is not the email address of your account."}');
   end if;
+  -- of two last admins who leave at once, the second is told
+  perform 1 from public.nonprofits n
+  where n.id in (select m.nonprofit_id from public.nonprofit_team_members m where m.user_id = uid::text and m.role = 'admin' and m.is_active)
+  order by n.id for update;
   select n.name into sole from public.nonprofit_team_members m join public.nonprofits n on n.id = m.nonprofit_id
   where m.user_id = uid::text and m.is_active and m.role = 'admin' and n.status <> 'closed'
     and not exists (select 1 from public.nonprofit_team_members o where o.nonprofit_id = m.nonprofit_id and o.id <> m.id and o.role = 'admin'
@@ -532,7 +537,8 @@ begin
   delete from public.donations d where d.donor_user_id = uid and d.status <> 'received';
   update public.donations d set donor_email = null, note = null where d.donor_user_id = uid;
   delete from public.donor_message_replies a where a.donor_user_id = uid;
-  delete from private.subscriptions s where private.folded(s.email) = private.folded(who.email);
+  -- what ended stays, so that nobody writes there again
+  delete from private.subscriptions s where proved and private.folded(s.email) = private.folded(who.email) and s.unsubscribed_at is null;
   delete from private.address_codes c where c.asker = 'user:' || uid or proved and c.email = private.folded(who.email);
   delete from private.address_proofs p where proved and p.email = private.folded(who.email);
   delete from private.sent_contents c where c.scope in ('request:' || uid, 'reply:' || uid);

@@ -389,7 +389,7 @@ begin
     end if;
   end if;
   if uid is null then
-    perform private.require_rate('submit:' || private.client_address(), 10, interval '1 hour');
+    perform private.require_rate('submit:' || private.client_network(), 10, interval '1 hour');
   else
     perform private.require_rate('submit:' || uid, 30, interval '1 hour');
   end if;
@@ -483,7 +483,7 @@ begin
   if coalesce(length(n), 0) < 3 then
     perform private.fail(422, 'validation_failed', 'Request ID is required', '{"fields": {"number": "Request ID is required"}}');
   end if;
-  perform private.require_rate('look-up:' || private.client_address(), 30, interval '1 minute');
+  perform private.require_rate('look-up:' || private.client_network(), 30, interval '1 minute');
   n := private.number_of(n);
   select * into r from public.requests x where x.request_number = n and x.status <> 'draft';
   if not found then return '{"found": false}'; end if;

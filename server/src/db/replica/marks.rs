@@ -15,6 +15,8 @@ pub struct LogPositions {
     max_age: Duration,
     /// What everybody has to see, because earlier marks were missed. `None` while there is no connection to the primary.
     floor: Option<Position>,
+    /// The primary's, which stays the same for as long as the connection. `None` without one.
+    timeline: Option<u32>,
     /// Where the log was after the last write of a subject, and when we heard of it.
     marked: HashMap<SubjectId, (Position, Instant)>,
     /// Positions that include everything committed before a moment, oldest first.
@@ -23,12 +25,13 @@ pub struct LogPositions {
 
 impl LogPositions {
     pub fn new(max_age: Duration) -> Self {
-        Self { max_age, floor: None, marked: HashMap::new(), samples: VecDeque::new() }
+        Self { max_age, floor: None, timeline: None, marked: HashMap::new(), samples: VecDeque::new() }
     }
 
     /// From now on marks of all instances arrive; `position` includes the writes of all earlier ones.
-    pub fn begin(&mut self, position: Position, asked: Instant) {
+    pub fn begin(&mut self, timeline: u32, position: Position, asked: Instant) {
         self.lost();
+        self.timeline = Some(timeline);
         self.floor = Some(position);
         self.samples.push_back((asked, position));
     }
@@ -37,7 +40,13 @@ impl LogPositions {
     pub fn lost(&mut self) -> bool {
         self.marked.clear();
         self.samples.clear();
+        self.timeline = None;
         self.floor.take().is_some()
+    }
+
+    /// The timeline that the positions belong to; `None`: not known.
+    pub fn timeline(&self) -> Option<u32> {
+        self.timeline
     }
 
     pub fn mark(&mut self, subject: SubjectId, position: Position, now: Instant) {
@@ -108,7 +117,7 @@ mod tests {
         let start = Instant::now();
         let mut marks = LogPositions::new(AGE);
         assert_eq!(needed(&marks, 1, start), None, "nothing is known yet");
-        marks.begin(at(100), start);
+        marks.begin(1, at(100), start);
         marks.mark(SubjectId(1), at(150), start);
         assert_eq!((needed(&marks, 1, start), needed(&marks, 2, start)), (Some(150), Some(100)));
         // An older mark that arrives late changes nothing.
@@ -124,7 +133,7 @@ mod tests {
     fn marks_that_the_replica_has_passed_are_dropped() {
         let now = Instant::now();
         let mut marks = LogPositions::new(AGE);
-        marks.begin(at(100), now);
+        marks.begin(1, at(100), now);
         marks.mark(SubjectId(1), at(150), now);
         marks.mark(SubjectId(2), at(160), now);
         marks.forget(at(150));
@@ -136,10 +145,10 @@ mod tests {
     fn after_a_gap_everybody_needs_the_position_at_its_end() {
         let now = Instant::now();
         let mut marks = LogPositions::new(AGE);
-        marks.begin(at(100), now);
+        marks.begin(1, at(100), now);
         marks.lost();
         assert_eq!(needed(&marks, 1, now), None);
-        marks.begin(at(300), now);
+        marks.begin(1, at(300), now);
         assert_eq!(needed(&marks, 1, now), Some(300));
     }
 
@@ -147,7 +156,7 @@ mod tests {
     fn too_many_writers_count_as_everybody() {
         let now = Instant::now();
         let mut marks = LogPositions::new(AGE);
-        marks.begin(at(1), now);
+        marks.begin(1, at(1), now);
         for n in 0..=MOST as u64 {
             marks.mark(SubjectId(n), at(1000 + n), now);
         }
@@ -159,7 +168,7 @@ mod tests {
     fn a_forged_mark_lasts_no_longer_than_the_next_sample() {
         let now = Instant::now();
         let mut marks = LogPositions::new(AGE);
-        marks.begin(at(100), now);
+        marks.begin(1, at(100), now);
         marks.mark(SubjectId(1), at(u64::MAX), now);
         marks.note(at(110), now + Duration::from_millis(1));
         assert_eq!(needed(&marks, 1, now + Duration::from_millis(1)), Some(110));
@@ -169,7 +178,7 @@ mod tests {
     fn the_age_is_that_of_the_newest_passed_sample() {
         let start = Instant::now();
         let mut marks = LogPositions::new(AGE);
-        marks.begin(at(100), start);
+        marks.begin(1, at(100), start);
         marks.note(at(200), start + Duration::from_secs(1));
         let now = start + Duration::from_secs(2);
         assert_eq!(marks.age(at(99), now), None);

@@ -9,6 +9,9 @@
 //! request reaches another instance. So a signed-in read first makes a round trip on the connection that listens: PostgreSQL sends
 //! a session what was notified before it answers that session's query. All reads that wait at one time share this round trip, and
 //! so do writes. The check of the position travels with the read's own statements, since several replicas may answer at one URL.
+//!
+//! Positions are comparable on one timeline only. After a failover, a replica that did not follow the new primary may have replayed a
+//! greater position of the former one's log, so the timeline is checked with it.
 
 mod marks;
 mod primary;
@@ -51,6 +54,20 @@ impl std::fmt::Display for Position {
         write!(f, "{:X}/{:X}", self.0 >> 32, self.0 & u64::from(u32::MAX))
     }
 }
+
+/// What a replica has to have replayed: a position of the log on the primary's timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub timeline: u32,
+    pub position: Position,
+}
+
+/// The timeline that a replica follows, as an SQL expression. What is streamed is visible with the rights of `pg_read_all_stats` only. The
+/// control file, which all may read, names the timeline a moment after a switch.
+pub const FOLLOWED_TIMELINE: &str = "(select greatest(
+    (select r.received_tli from pg_catalog.pg_stat_wal_receiver r where r.status = 'streaming'),
+    (select c.timeline_id from pg_catalog.pg_control_checkpoint() c),
+    (select c.min_recovery_end_timeline from pg_catalog.pg_control_recovery() c)))";
 
 /// How a replica is used.
 pub struct ReplicaOptions<'a> {
@@ -140,8 +157,8 @@ impl ReadReplica {
         &self.shared.pool
     }
 
-    /// The position that a read of `subject` has to find at the replica; `None` if the primary has to answer.
-    pub async fn place(&self, subject: Subject) -> Option<Position> {
+    /// What a read of `subject` has to find at the replica; `None` if the primary has to answer.
+    pub async fn place(&self, subject: Subject) -> Option<Target> {
         let found = self.shared.place(subject).await;
         if found.is_none() {
             self.shared.figures.behind.increment();
@@ -201,7 +218,7 @@ impl ReadReplica {
 }
 
 impl Shared {
-    async fn place(&self, subject: Subject) -> Option<Position> {
+    async fn place(&self, subject: Subject) -> Option<Target> {
         // Without a round trip, if that is already known to be pointless.
         self.find(subject)?;
         if subject.is_known() {
@@ -210,10 +227,11 @@ impl Shared {
         self.find(subject)
     }
 
-    fn find(&self, subject: Subject) -> Option<Position> {
+    fn find(&self, subject: Subject) -> Option<Target> {
         let replayed = (*self.replayed.borrow())?;
-        let needed = self.marks.lock().needed(subject.id(), Instant::now())?;
-        (replayed >= needed).then_some(needed)
+        let marks = self.marks.lock();
+        let target = Target { timeline: marks.timeline()?, position: marks.needed(subject.id(), Instant::now())? };
+        (replayed >= target.position).then_some(target)
     }
 
     /// Takes part in the next round trip to the primary, and returns after it. All marks sent before are known then.

@@ -26,6 +26,8 @@ const SUBJECTS: usize = 450;
 /// A notification need not reach the disk: with the primary, its listeners are gone too.
 const PRELUDE: &str = "set synchronous_commit = off; listen ferrobase_marks";
 const WHERE: &str = "select pg_catalog.pg_current_wal_insert_lsn()::text";
+/// A name of a file of the log begins with the timeline.
+const TIMELINE: &str = "select pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn())";
 const TELL: &str = "with here as materialized (select pg_catalog.pg_current_wal_insert_lsn()::text as position) \
                     select position, pg_catalog.pg_notify('ferrobase_marks', position || $1)::text from here";
 
@@ -51,9 +53,10 @@ async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
     let (client, mut connection) = db::connect(&shared.primary).await?;
     let mut link = Link { shared, client: &client, connection: &mut connection };
     link.until(client.batch_execute(PRELUDE)).await?;
+    let timeline = link.timeline().await?;
     let asked = Instant::now();
     let position = link.exchange(&[]).await?;
-    shared.marks.lock().begin(position, asked);
+    shared.marks.lock().begin(timeline, position, asked);
     tracing::info!("reads are sent to the replica as far as it is up to date");
     let mut tick = interval(SAMPLE_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -99,6 +102,14 @@ struct Link<'a> {
 }
 
 impl Link<'_> {
+    async fn timeline(&mut self) -> Result<u32, DbError> {
+        let client = self.client;
+        let rows = self.until(client.query_typed(TIMELINE, &[])).await?;
+        let file: &str = rows.first().map_or(Ok(""), |row| row.try_get(0))?;
+        let timeline = file.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        timeline.ok_or_else(|| DbError::Broken("the primary named no timeline".to_owned()))
+    }
+
     /// Tells the other instances who wrote, if anybody did, and returns the position of the log. Notifications that were sent
     /// before have been received then, because PostgreSQL sends them before it says that it is ready again.
     async fn exchange(&mut self, written: &[SubjectId]) -> Result<Position, DbError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::{Owner, Position, Shared};
+use super::{FOLLOWED_TIMELINE, Owner, Position, Shared};
 use crate::db::{self, DbError};
 
 /// How often the replica is asked.
@@ -14,9 +14,6 @@ const EVERY: Duration = Duration::from_millis(100);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pause before connecting again.
 const PAUSE: Duration = Duration::from_secs(1);
-
-const REPLAYED: &str =
-    "select case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn()::text end";
 
 /// Watches until it is no longer needed.
 pub async fn follow(shared: Arc<Shared>, owner: Weak<Owner>) {
@@ -37,12 +34,22 @@ pub async fn follow(shared: Arc<Shared>, owner: Weak<Owner>) {
 async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
     let silent = || DbError::Broken("the replica does not answer".to_owned());
     let client = timeout(ANSWER_TIMEOUT, db::connect_client(&shared.replica)).await.map_err(|_| silent())??;
+    let state = format!(
+        "select case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn()::text end,
+                {FOLLOWED_TIMELINE}::bigint"
+    );
     while owner.strong_count() > 0 {
-        let row = timeout(ANSWER_TIMEOUT, client.query_typed_one(REPLAYED, &[])).await.map_err(|_| silent())??;
+        let row = timeout(ANSWER_TIMEOUT, client.query_typed_one(&state, &[])).await.map_err(|_| silent())??;
         let text: Option<&str> = row.try_get(0)?;
         let replayed = text.and_then(Position::parse).ok_or_else(|| {
             DbError::Broken("FERROBASE_READ_REPLICA_URL names a server that is not a replica".to_owned())
         })?;
+        let followed: Option<i64> = row.try_get(1)?;
+        let timeline = shared.marks.lock().timeline();
+        if let Some(timeline) = timeline.filter(|timeline| followed != Some(i64::from(*timeline))) {
+            let followed = followed.unwrap_or_default();
+            return Err(DbError::Broken(format!("it follows timeline {followed}, and the primary is on {timeline}")));
+        }
         shared.marks.lock().forget(replayed);
         shared.replayed.send_replace(Some(replayed));
         sleep(EVERY).await;

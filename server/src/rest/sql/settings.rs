@@ -4,7 +4,7 @@
 
 use super::builder::Sql;
 use crate::config::rest::FunctionName;
-use crate::db::replica::Position;
+use crate::db::replica::{FOLLOWED_TIMELINE, Target};
 use crate::schema_cache::{IsolationLevel, Name};
 
 /// Everything that is set for the transaction.
@@ -74,11 +74,12 @@ pub fn pre_request_query(function: &FunctionName) -> Sql {
     sql
 }
 
-/// Refuses the transaction on a server that has not replayed the primary's log up to `position`, or is not a replica.
-pub fn replayed_query(position: Position) -> Sql {
+/// Refuses the transaction on a server that has not replayed the primary's log up to `target`, or is not a replica.
+pub fn replayed_query(target: Target) -> Sql {
     let mut sql = Sql::new();
     sql.raw("select 1 / coalesce(pg_catalog.pg_is_in_recovery() and pg_catalog.pg_last_wal_replay_lsn() >= ");
-    sql.bind(&position.to_string()).raw("::pg_catalog.pg_lsn, false)::int");
+    sql.bind(&target.position.to_string()).raw("::pg_catalog.pg_lsn and ").raw(FOLLOWED_TIMELINE).raw(" = ");
+    sql.bind(&target.timeline.to_string()).raw("::pg_catalog.int8, false)::int");
     sql
 }
 

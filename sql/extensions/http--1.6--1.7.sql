@@ -1,3 +1,0 @@
--- Version 1.6 had the types and functions, but refused every request.
-
-\i http_requests.sql
