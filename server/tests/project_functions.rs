@@ -379,8 +379,9 @@ async fn limits_end_only_what_is_over_them() {
     let work = "import process from 'node:process';\n\
          const burn = (seconds: number) => { const begun = process.cpuUsage(); let sum = 0;\n\
          while (process.cpuUsage(begun).user < seconds * 1e6) { for (let n = 0; n < 1e5; n++) sum += Math.sqrt(n); } return sum; };\n\
+         let release: (value: unknown) => void;\n  const released = new Promise((done) => { release = done; });\n\
          Deno.serve(async (request) => {\n  const query = new URL(request.url).searchParams;\n\
-         if (query.has('wait')) { await new Promise((done) => setTimeout(done, Number(query.get('wait')))); return new Response('waited'); }\n\
+         if (query.has('release')) release(0);\n  if (query.has('wait')) { await released; return new Response('waited'); }\n\
          if (query.has('later')) return new Response(new ReadableStream({ start(out) {\n\
            out.enqueue(new TextEncoder().encode('begun'));\n  setTimeout(() => burn(600), 200); } }));\n\
          return new Response(`${burn(Number(query.get('burn')) ) > 0}`);\n});\n";
@@ -399,11 +400,12 @@ async fn limits_end_only_what_is_over_them() {
     let (_project, call) = started("limits", &functions, &settings);
 
     // A call that waits is not charged with what others use, here more than both may use together.
-    let (waited, ()) = futures_util::join!(call.text("work?wait=6000"), async {
+    let (waited, ()) = futures_util::join!(call.text("work?wait"), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         for _ in 0..8 {
             assert_eq!(call.text("work?burn=0.4").await, (200, "true".to_owned()));
         }
+        assert_eq!(call.text("work?burn=0.1&release").await.0, 200);
     });
     assert_eq!(waited, (200, "waited".to_owned()));
     let over =
