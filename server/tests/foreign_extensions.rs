@@ -217,7 +217,7 @@ async fn pg_tle_gets_the_scripts_where_it_is_installed() {
             "create schema pgtle;
              create function pgtle.available_extensions() returns table (name name) language sql as $$ select null::name where false $$;
              create function pgtle.install_extension(text, text, text, text, text[]) returns boolean language plpgsql as $$ begin
-               raise exception 'given % % % %', $1, $2, $5, $4 like '%create function sign(%'; end $$;
+               raise exception 'given % % % %', $1, $2, $5, $4 like '%create function @extschema@.sign(%'; end $$;
              set allow_system_table_mods = on;
              insert into pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
                select 99999, 'pg_tle', 10, 'pgtle'::regnamespace, false, '1.4.0'",
