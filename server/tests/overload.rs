@@ -2,7 +2,7 @@
 //! everybody is served again. For `/rest/v1` see `rest_isolation/limits.rs`.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -52,9 +52,15 @@ async fn sign_ins_that_would_wait_for_others_are_refused() {
     let slow = ("FERROBASE_PASSWORD_COST", "10");
     let settings = [slow, ("FERROBASE_PASSWORD_THREADS", "1"), ("GOTRUE_RATE_LIMIT_TOKEN_REFRESH", "1000000"), REFUSES];
     let app = TestApp::with_settings(&settings).await;
-    app.user("ada@test.example").await;
+    // Each has fewer sign-ins at once than an account may.
+    let users: Vec<String> = (0..8).map(|number| format!("user{number}@test.example")).collect();
+    for email in &users {
+        app.user(email).await;
+    }
+    let next = AtomicUsize::new(0);
     let sign_in = async || {
-        let body = json!({ "email": "ada@test.example", "password": PASSWORD });
+        let email = &users[next.fetch_add(1, Ordering::Relaxed) % users.len()];
+        let body = json!({ "email": email, "password": PASSWORD });
         app.anon().post("/auth/v1/token?grant_type=password", body).await
     };
     let refused = refusal(FLOOD / 2, sign_in).await;
