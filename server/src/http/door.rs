@@ -75,6 +75,7 @@ struct Inside {
     until: Cell<Option<Instant>>,
     kept: RefCell<HashMap<u64, Kept>>,
     hasher: RandomState,
+    /// How many were refused since the log was told, and when that was.
     refused: Cell<u64>,
     told: Cell<Option<Instant>>,
 }
