@@ -32,8 +32,8 @@ const CONTENT: &str = match std::str::from_utf8(&[b'x'; 10_000]) {
     Err(_) => "",
 };
 const SETTINGS: &str = "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)";
-/// As `db::overload` holds refusals at the door back.
-const HELD_BACK: Duration = Duration::from_millis(40);
+/// As `db::overload` holds refusals back at least.
+const HELD_BACK: Duration = Duration::from_millis(30);
 const REFUSED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
 
 fn main() -> anyhow::Result<()> {

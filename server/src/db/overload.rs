@@ -21,14 +21,14 @@ const STILL_IN_HOLDS: u32 = 4;
 const LEAST_QUEUE: usize = 4;
 /// For how long requests wait too long before it counts as overload.
 pub const LASTING: Duration = Duration::from_millis(500);
-/// How long a refusal is held back at least, so that clients that try again at once leave the processors to those who are served: one that
-/// has cost what a quick request costs, and one at the door, of which there may be many more.
-const HELD_BACK: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(40)];
+/// How long a refusal is held back at least, so that clients that try again at once leave the processors to those who are served.
+const HELD_BACK: Duration = Duration::from_millis(30);
 /// The longest that it is held back.
 const LONGEST_BACK: Duration = Duration::from_millis(500);
 /// Refusals a second for each processor, unless one would be held back for too long: of requests that went the whole way to here, where
-/// each costs as much of a processor as a quick request, and of those that are refused at the door ([`crate::http::door`]).
-const REFUSALS: [usize; 2] = [5_000, 25_000];
+/// each costs as much of a processor as a quick request, and of those that are refused at the door ([`crate::http::door`]). Several times
+/// as many, within 50 ms of 2,000 clients, leave half as many requests to be served (docs/reports/bench-overload.md).
+const REFUSALS: [usize; 2] = [5_000, 6_000];
 /// How long after the last refusal the state ends.
 const CALM_AFTER: Duration = Duration::from_secs(1);
 /// How few requests are served at once at least.
@@ -312,7 +312,7 @@ pub fn sent_at(is_at_door: bool) -> Instant {
         *last = Some(until);
         until
     };
-    until.max(now + HELD_BACK[usize::from(is_at_door)])
+    until.max(now + HELD_BACK)
 }
 
 /// When a refusal is sent to a request that comes `now`, after the `last` one, with `apart` between two.
