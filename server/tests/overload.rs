@@ -68,12 +68,18 @@ async fn sign_ins_that_would_wait_for_others_are_refused() {
     assert_eq!(sign_in().await.status, 200);
 }
 
-#[actix_web::test]
-async fn storage_refuses_requests_under_overload() {
+/// A server that refuses, with a bucket that takes long to read.
+async fn with_a_slow_bucket() -> TestApp {
     let app = TestApp::with_settings(&[("FERROBASE_DB_CONNECTIONS", "19"), REFUSES]).await;
     let slow = "create policy slow on storage.buckets for select to authenticated using (pg_sleep(0.02) is not null); \
                 insert into storage.buckets (id, name) values ('slow', 'slow')";
     app.owner.batch_execute(slow).await.expect("a slow policy");
+    app
+}
+
+#[actix_web::test]
+async fn storage_refuses_requests_under_overload() {
+    let app = with_a_slow_bucket().await;
     let ada = app.user("ada@test.example").await;
     let refused = refusal(FLOOD, async || ada.actor.get("/storage/v1/bucket/slow").await).await;
     assert_eq!(refused.header("retry-after"), "1");
@@ -84,10 +90,7 @@ async fn storage_refuses_requests_under_overload() {
 /// Further requests of a flood get copies of the first refusals.
 #[actix_web::test]
 async fn each_refusal_of_a_flood_is_whole_and_has_the_id_of_its_request() {
-    let app = TestApp::with_settings(&[("FERROBASE_DB_CONNECTIONS", "19"), REFUSES]).await;
-    let slow = "create policy slow on storage.buckets for select to authenticated using (pg_sleep(0.02) is not null); \
-                insert into storage.buckets (id, name) values ('slow', 'slow')";
-    app.owner.batch_execute(slow).await.expect("a slow policy");
+    let app = with_a_slow_bucket().await;
     let ada = app.user("ada@test.example").await;
     let ask = async || ada.actor.get("/storage/v1/bucket/slow").await;
     refusal(FLOOD, ask).await;

@@ -2,7 +2,7 @@
 
 use crate::auth::outside::{Outside, by_text, twilio};
 use crate::auth::{meet, take_mail, text};
-use crate::support::{PASSWORD, TestApp, send};
+use crate::support::{Actor, PASSWORD, TestApp, send};
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -135,11 +135,10 @@ async fn of_several_requests_at_once_one_mails() {
     }
 }
 
-#[actix_web::test]
-async fn of_several_challenges_at_once_one_texts() {
-    let twilio = twilio();
+/// A server with phones as second factors, a text a minute.
+async fn with_phone_factors(twilio: &Outside) -> TestApp {
     let settings = [
-        &by_text(&twilio)[..],
+        &by_text(twilio)[..],
         &[
             ("GOTRUE_MFA_PHONE_ENROLL_ENABLED", "true"),
             ("GOTRUE_MFA_PHONE_VERIFY_ENABLED", "true"),
@@ -147,10 +146,21 @@ async fn of_several_challenges_at_once_one_texts() {
         ],
     ]
     .concat();
-    let app = TestApp::with_settings(&settings).await;
+    TestApp::with_settings(&settings).await
+}
+
+/// Enrols a phone; where its challenges are asked for.
+async fn challenge_of_a_phone(caller: &Actor<'_>) -> String {
+    let factor = caller.post("/auth/v1/factors", json!({ "factor_type": "phone", "phone": "+15550000001" })).await;
+    format!("/auth/v1/factors/{}/challenge", text(&factor.body, "id"))
+}
+
+#[actix_web::test]
+async fn of_several_challenges_at_once_one_texts() {
+    let twilio = twilio();
+    let app = with_phone_factors(&twilio).await;
     let ada = app.user("ada@test.example").await.actor;
-    let factor = ada.post("/auth/v1/factors", json!({ "factor_type": "phone", "phone": "+15550000001" })).await;
-    let path = format!("/auth/v1/factors/{}/challenge", text(&factor.body, "id"));
+    let path = challenge_of_a_phone(&ada).await;
     let requests = join_all((0..6).map(|_| ada.post(&path, json!({}))));
     let replies = meet(&app, "select from auth.mfa_factors", 6, requests).await;
     assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1);
@@ -164,19 +174,9 @@ async fn of_several_challenges_at_once_one_texts() {
 #[actix_web::test]
 async fn a_text_that_could_not_be_sent_does_not_delay_the_next() {
     let twilio = Outside::start(&[("/2010-04-01/", 500, "{}")]);
-    let settings = [
-        &by_text(&twilio)[..],
-        &[
-            ("GOTRUE_MFA_PHONE_ENROLL_ENABLED", "true"),
-            ("GOTRUE_MFA_PHONE_VERIFY_ENABLED", "true"),
-            ("GOTRUE_MFA_PHONE_MAX_FREQUENCY", "1m"),
-        ],
-    ]
-    .concat();
-    let app = TestApp::with_settings(&settings).await;
+    let app = with_phone_factors(&twilio).await;
     let ada = app.user("ada@test.example").await.actor;
-    let factor = ada.post("/auth/v1/factors", json!({ "factor_type": "phone", "phone": "+15550000001" })).await;
-    let path = format!("/auth/v1/factors/{}/challenge", text(&factor.body, "id"));
+    let path = challenge_of_a_phone(&ada).await;
     for _ in 0..2 {
         let reply = ada.post(&path, json!({})).await;
         assert_eq!((reply.status, text(&reply.body, "msg")), (500, "error sending message"));
