@@ -4,7 +4,7 @@
 FROM node:22-bookworm-slim AS web
 WORKDIR /src/frontend
 COPY frontend/package.json frontend/package-lock.json frontend/.npmrc ./
-RUN npm ci --no-fund --no-audit
+RUN npm ci --omit=dev --no-fund --no-audit
 COPY frontend/ ./
 RUN npm run build
 

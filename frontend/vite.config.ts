@@ -1,12 +1,11 @@
-/** Build, dev server and unit tests of the web app. Nothing of an installation is baked in: see src/lib/env.ts. */
+/** Build and dev server of the web app. Nothing of an installation is baked in: see src/lib/env.ts. */
 import { compileMessage } from "@lingui/message-utils/compileMessage";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { fileURLToPath } from "node:url";
-import type { Plugin } from "vite";
-import { defineConfig } from "vitest/config";
+import PO from "pofile";
+import { defineConfig, type Plugin } from "vite";
 import { inMailsAlone, partOf } from "./src/messages/parts.ts";
-import { poFormat } from "./src/messages/po-format.ts";
 
 /** `Features.Colors` of Lightning CSS, a package of Vite's and not ours. */
 const LIGHTNINGCSS_COLORS = 1113088;
@@ -17,14 +16,13 @@ const proxied = ["/auth", "/rest", "/storage", "/realtime", "/functions", "/app-
 /** A part of a language's catalogue (`es.po?ask`, `?first`, `?rest`) as a module: what is translated, compiled by Lingui. */
 const catalogues = (): Plugin => ({
   name: "catalogues",
-  async transform(text, id) {
-    const [, filename, part] = /^(.*\.po)\?(ask|first|rest)$/.exec(id) ?? [];
-    if (!filename) return null;
-    const entries = Object.entries(await poFormat.parse(text, { locale: null, sourceLocale: "en", filename }));
+  transform(text, id) {
+    const [, part] = /\.po\?(ask|first|rest)$/.exec(id) ?? [];
+    if (!part) return null;
     const messages = Object.fromEntries(
-      entries
-        .filter(([key]) => !inMailsAlone(key) && partOf(key) === part)
-        .flatMap(([key, { translation }]) => (translation ? [[key, compileMessage(translation)]] : [])),
+      PO.parse(text)
+        .items.filter(({ msgid, msgstr }) => msgstr[0] && !inMailsAlone(msgid) && partOf(msgid) === part)
+        .map(({ msgid, msgstr }) => [msgid, compileMessage(msgstr[0] ?? "")]),
     );
     return { code: `export const messages = JSON.parse(${JSON.stringify(JSON.stringify(messages))});`, map: null };
   },
@@ -90,23 +88,5 @@ export default defineConfig({
         },
       },
     },
-  },
-  test: {
-    restoreMocks: true,
-    // For machines several times slower than the one at hand
-    testTimeout: 120_000,
-    // What needs no document runs without one: a fraction of the time.
-    projects: [
-      { extends: true, test: { name: "plain", environment: "node", include: ["src/**/*.test.ts"] } },
-      {
-        extends: true,
-        test: {
-          name: "screens",
-          environment: "jsdom",
-          include: ["src/**/*.test.tsx"],
-          setupFiles: ["./src/testing/setup.ts"],
-        },
-      },
-    ],
   },
 });

@@ -7,7 +7,7 @@ profile=${1:?which profile: quick or release}
 
 web() {
   tools/install.sh postgres
-  tools/install.sh frontend
+  tools/install.sh web
   tools/build-web.sh
 }
 # Features that only releases have because they take long to compile: image transformation, HTTPS, OpenTelemetry, NATS.
