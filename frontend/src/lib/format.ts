@@ -24,6 +24,9 @@ const wholeMoney = once(
   (l) => new Intl.NumberFormat(l, { style: "currency", currency: "USD", maximumFractionDigits: 0 }),
 );
 const centMoney = once((l) => new Intl.NumberFormat(l, { style: "currency", currency: "USD" }));
+const plainAmount = once(
+  (l) => new Intl.NumberFormat(l, { minimumFractionDigits: 0, maximumFractionDigits: 2, useGrouping: false }),
+);
 const number = once((l) => new Intl.NumberFormat(l));
 const oneDecimal = once((l) => new Intl.NumberFormat(l, { minimumFractionDigits: 1, maximumFractionDigits: 1 }));
 const percent = once((l) => new Intl.NumberFormat(l, { style: "percent", maximumFractionDigits: 0 }));
@@ -62,6 +65,9 @@ export const formatWholeDate = (value: Date): string => inDays(wholeDate(), valu
 /** '$250', '$1,250.50'. Amounts are dollars. */
 export const formatMoney = (amount: number): string =>
   Number.isInteger(amount) ? wholeMoney().format(amount) : centMoney().format(amount);
+
+/** '1250.5', in French '1250,5': dollars as `schemas/amount.ts` reads them again, for a field. */
+export const formatAmount = (dollars: number): string => plainAmount().format(dollars);
 
 export const formatNumber = (value: number): string => number().format(value);
 

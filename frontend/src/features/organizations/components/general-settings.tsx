@@ -9,12 +9,13 @@ import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { useEditForm } from "@/lib/edit-form";
 import { errorHint, errorMessage } from "@/lib/errors";
-import { formatList, formatMoney } from "@/lib/format";
+import { formatAmount, formatList, formatMoney } from "@/lib/format";
 import { helpKindsQuery } from "@/lib/help-kinds-query";
 import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/organization";
+import { parseDollars } from "@/schemas/amount";
 import { organizationKeys, organizationQuery, useSaveOrganization, type OrganizationDetails } from "../api";
 import { settingsSchema, type SettingsForm as Values } from "../schema";
 
@@ -32,7 +33,7 @@ export const settingsOf = (details: OrganizationDetails): Values => ({
   helpsWith: details.helps_with.join(),
   serviceArea: details.service_area.join("\n"),
   responseDays: details.average_response_time_days === null ? "" : String(details.average_response_time_days),
-  secondApprovalAbove: details.secondApprovalAbove === null ? "" : String(details.secondApprovalAbove),
+  secondApprovalAbove: details.secondApprovalAbove === null ? "" : formatAmount(details.secondApprovalAbove),
 });
 
 /** What a colleague wrote into fields that this person changed too. */
@@ -233,7 +234,7 @@ function TheirVersion({ name }: { name: keyof Values }) {
             .map(localName),
         )
       : name === "secondApprovalAbove" && version !== ""
-        ? formatMoney(Number(version))
+        ? formatMoney(parseDollars(version) ?? 0)
         : version;
   return (
     <Notice className="mt-2" title={t("organization.theirVersion")}>
