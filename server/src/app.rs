@@ -30,7 +30,7 @@ use crate::http::bodies::Bodies;
 use crate::http::body_limits;
 use crate::http::client::{client_address, network};
 use crate::http::context::{self, id_of};
-use crate::http::door::Door;
+use crate::http::door;
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
 use crate::http::loopback::reachable;
@@ -335,7 +335,7 @@ async fn build_auth(
 pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
     let bodies = app.rest.bodies.clone();
     listen::serve(listeners, shutdown_seconds, move || {
-        let (app, door) = (app.clone(), Door::default());
+        let app = app.clone();
         ActixApp::new()
             .wrap(from_fn(gateway::enter))
             // Also for refusals and settings, so that JSON is never interpreted as a page.
@@ -343,7 +343,7 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
             .wrap(from_fn(log_request))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
-            .wrap_fn(move |request, next| door.pass(request, next))
+            .wrap_fn(door::learn)
             .app_data(web::Data::new(bodies.clone()))
             .configure(|service| app.configure(service))
     })
@@ -418,12 +418,11 @@ fn serve_configured(
     configure: Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>,
 ) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
-        let door = Door::default();
         ActixApp::new()
             .wrap(from_fn(attend))
             .wrap(from_fn(span::in_span))
             .wrap_fn(body_limits::bound)
-            .wrap_fn(move |request, next| door.pass(request, next))
+            .wrap_fn(door::learn)
             .configure(|service| configure(service))
     })
 }

@@ -1,30 +1,36 @@
-//! Refuses requests of a flood before they are looked at: without a context, a route, or a check of their token.
+//! Refuses requests of a flood before HTTP is parsed: on the bytes of a connection, without a context, a route, or a check of a token.
 //!
 //! Under lasting overload most requests are refused, and what their refusals cost is missing for those that are served. A request
-//! that was refused the whole way leaves its answer here, together with who refused it. Further ones like it get a copy for a second,
-//! as long as that one goes on refusing. Requests are alike if they differ only in headers that no answer to them depends on and in
-//! the digits of their query and of the end of their path.
+//! that was refused the whole way leaves its answer here, together with who refused it ([`learn`]). Further ones like it get a copy for
+//! a second, as long as that one goes on refusing. [`super::lenient`] asks for each head that has arrived ([`Doorway::judge`]). Requests are
+//! alike if they differ only in headers that no answer depends on and in the digits of their query and of the end of their path.
+//!
+//! The first request of a connection always takes the whole way, and so do all of HTTP/2.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use actix_http::ConnectionType;
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue, HttpDate};
 use actix_web::http::{Method, StatusCode};
-use actix_web::web::{Bytes, Data};
-use actix_web::{Error, HttpMessage as _, HttpResponse};
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage as _};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use memchr::{memchr, memchr_iter, memmem};
+use tokio::time::Sleep;
 
-use super::connection::Secure;
 use super::draining::Draining;
 use super::request_id;
-use super::traffic::Traffic;
+use super::traffic::{InFlight, Traffic};
 
 /// For how long an answer is copied, and for how long after a refusal requests are compared at all.
 const COPIED: Duration = Duration::from_secs(1);
@@ -34,20 +40,19 @@ const MOST_KEPT: usize = 1024;
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// How many parts of the path are compared with their digits: the API and what of it is asked for.
 const EXACT_PARTS: usize = 3;
-const X_REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
-const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// The headers that a refusal depends on: who asks and from where, and what kind of answer is wanted.
-const COMPARED: [HeaderName; 9] = [
-    header::AUTHORIZATION,
-    HeaderName::from_static("apikey"),
-    HeaderName::from_static("x-forwarded-for"),
-    header::HOST,
-    header::ORIGIN,
-    header::ACCEPT,
-    HeaderName::from_static("accept-profile"),
-    HeaderName::from_static("prefer"),
-    header::RANGE,
+/// Headers that no refusal depends on and that may be others in each request of a client, like its id.
+const NOT_COMPARED: [&[u8]; 3] = [b"traceparent", b"tracestate", b"referer"];
+/// With one of these a request is no simple question, or the connection does not go on as before.
+const NOT_SIMPLE: [&[u8]; 5] = [b"connection", b"content-length", b"expect", b"transfer-encoding", b"upgrade"];
+/// Headers of answers that are not copied, or written anew.
+const NOT_COPIED: [HeaderName; 5] = [
+    header::CONTENT_LENGTH,
+    header::DATE,
+    HeaderName::from_static("server-timing"),
+    header::TRANSFER_ENCODING,
+    X_REQUEST_ID,
 ];
+const X_REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 
 /// What refuses requests while there is lasting overload, for one kind of requests.
 pub trait Overloaded: Send + Sync {
@@ -65,7 +70,7 @@ impl fmt::Debug for RefusedBy {
     }
 }
 
-/// The door of one worker of a server. Cheap to clone.
+/// What one worker of a server knows of refusals. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Door(Rc<Inside>);
 
@@ -83,47 +88,165 @@ struct Inside {
 struct Kept {
     since: Instant,
     by: RefusedBy,
-    answer: Rc<Answer>,
+    traffic: Option<Data<Traffic>>,
+    draining: Option<Data<Draining>>,
+    /// The answer's bytes up to the request's id, if answers have one, and after it.
+    answer: (Vec<u8>, Vec<u8>),
+    has_id: bool,
 }
 
-struct Answer {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Bytes,
+/// A connection at the door of its worker.
+pub struct Doorway {
+    door: Door,
+    /// Where it comes from, and whether it is encrypted.
+    from: (Option<SocketAddr>, bool),
+    /// The kind of the request that is being answered.
+    asked: Cell<Option<u64>>,
 }
 
-impl Door {
-    /// The outermost middleware, for `wrap_fn`.
-    pub fn pass<S, B>(
-        &self,
-        request: ServiceRequest,
-        next: &S,
-    ) -> impl Future<Output = Result<ServiceResponse<EitherBody<B>>, Error>> + use<S, B>
-    where
-        S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
-        B: MessageBody + 'static,
-    {
-        let now = Instant::now();
-        let kind = if self.0.compares(now) { self.0.kind(&request) } else { None };
-        let way = match kind.and_then(|kind| self.0.refuse(kind, now)) {
-            Some(refusal) => Err((request, refusal)),
-            None => Ok(next.call(request)),
+/// A refusal that is about to be sent.
+pub struct Refusal {
+    /// The whole answer.
+    pub bytes: Vec<u8>,
+    /// How many of them have been sent.
+    pub sent: usize,
+    /// When it is sent.
+    pub due: Pin<Box<Sleep>>,
+    begun: Option<InFlight>,
+}
+
+impl Refusal {
+    /// It has been sent.
+    pub fn note_sent(self) {
+        if let Some(begun) = self.begun {
+            begun.answered(StatusCode::SERVICE_UNAVAILABLE.as_u16());
+        }
+    }
+}
+
+impl Doorway {
+    pub fn of(door: &Door, peer: Option<SocketAddr>, is_secure: bool) -> Rc<Self> {
+        Rc::new(Self { door: door.clone(), from: (peer, is_secure), asked: Cell::new(None) })
+    }
+
+    /// The refusal of the request with this `head`, if it may be refused here and is. Otherwise its answer may teach more.
+    pub fn judge(&self, head: &[u8], may_refuse: bool) -> Option<Refusal> {
+        let (door, now) = (&self.door.0, Instant::now());
+        let asked = if door.compares(now) { self.read(head) } else { None };
+        self.asked.set(asked.as_ref().map(|asked| asked.kind));
+        door.refuse(&asked.filter(|_| may_refuse)?, now)
+    }
+
+    /// `None` if it cannot be said without looking closer what the request asks for: only reads without a body are simple.
+    fn read<'a>(&self, head: &'a [u8]) -> Option<Asked<'a>> {
+        let mut lines = Lines(head);
+        let target = lines.next()?.strip_suffix(b" HTTP/1.1")?;
+        let get = target.strip_prefix(b"GET ");
+        let target = get.or_else(|| target.strip_prefix(b"HEAD ")).filter(|target| target.starts_with(b"/"))?;
+        let (path, query) = match memchr(b'?', target) {
+            Some(at) => (&target[..at], &target[at + 1..]),
+            None => (target, &[][..]),
         };
-        let door = self.0.clone();
-        async move {
-            match way {
-                Ok(answering) => Ok(door.learn(kind, answering.await?)),
-                Err((request, (answer, until))) => {
-                    let begun = request.app_data::<Data<Traffic>>().map(|traffic| traffic.begin(request.path()));
-                    tokio::time::sleep_until(until.into()).await;
-                    if let Some(begun) = begun {
-                        begun.answered(answer.status.as_u16());
-                    }
-                    let copy = answer.copy(request.headers());
-                    Ok(request.into_response(copy).map_into_right_body())
-                }
+        // The gateway takes the key out of it.
+        if memmem::find(query, b"apikey=").is_some() {
+            return None;
+        }
+        let mut hasher = self.door.0.hasher.build_hasher();
+        let (peer, is_secure) = self.from;
+        (peer.map(|peer| peer.ip()), is_secure, get.is_some()).hash(&mut hasher);
+        let exact = memchr_iter(b'/', path).nth(EXACT_PARTS).unwrap_or(path.len());
+        hasher.write(&path[..exact]);
+        for text in [&path[exact..], query] {
+            hasher.write_u8(b'?');
+            let parts = text.split(u8::is_ascii_digit).filter(|part| !part.is_empty());
+            parts.for_each(|part| hasher.write(part));
+        }
+        let mut id = None;
+        for line in lines.take_while(|line| !line.is_empty()) {
+            let colon = memchr(b':', line)?;
+            let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+            let is_one_of = |names: &[&[u8]]| names.iter().any(|other| name.eq_ignore_ascii_case(other));
+            // A line may go on with what was before it.
+            let is_name = name.first().is_some_and(u8::is_ascii_alphanumeric);
+            let is_usual = name.eq_ignore_ascii_case(b"connection") && value.eq_ignore_ascii_case(b"keep-alive");
+            if !is_name || (is_one_of(&NOT_SIMPLE) && !is_usual) {
+                return None;
+            }
+            if name.eq_ignore_ascii_case(request_id::HEADER.as_bytes()) {
+                id = HeaderValue::from_bytes(value).ok();
+            } else if !is_one_of(&NOT_COMPARED) {
+                hasher.write(line);
+                hasher.write_u8(b'\n');
             }
         }
+        Some(Asked { kind: hasher.finish(), path, id })
+    }
+
+    /// Keeps the answer if it is a refusal.
+    fn learn<B: MessageBody + 'static>(&self, response: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
+        if response.status() != StatusCode::SERVICE_UNAVAILABLE {
+            return response.map_into_left_body();
+        }
+        let by = response.request().extensions().get::<RefusedBy>().cloned();
+        let Some(by) = by else { return response.map_into_left_body() };
+        let (door, now) = (&self.door.0, Instant::now());
+        door.until.set(Some(now + COPIED));
+        let ends = response.response().head().connection_type() != ConnectionType::KeepAlive;
+        let Some(kind) = self.asked.take().filter(|_| !ends) else { return response.map_into_left_body() };
+        let (request, response) = response.into_parts();
+        let (response, body) = response.into_parts();
+        let body = match body.try_into_bytes() {
+            Ok(body) => body,
+            Err(body) => return ServiceResponse::new(request, response.set_body(EitherBody::left(body))),
+        };
+        let headers = response.headers();
+        let has_id = headers.contains_key(&X_REQUEST_ID);
+        let mut start = format!(
+            "HTTP/1.1 {}\r\ncontent-length: {}\r\ndate: {}\r\n",
+            response.status(),
+            body.len(),
+            HttpDate::from(SystemTime::now())
+        )
+        .into_bytes();
+        for (name, value) in headers.iter().filter(|(name, _)| !NOT_COPIED.contains(name)) {
+            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                start.extend_from_slice(part);
+            }
+        }
+        let mut end = Vec::new();
+        if has_id {
+            start.extend_from_slice(request_id::HEADER.as_bytes());
+            start.extend_from_slice(b": ");
+            end.extend_from_slice(b"\r\n");
+        }
+        end.extend_from_slice(b"\r\n");
+        if request.method() != Method::HEAD {
+            end.extend_from_slice(&body);
+        }
+        let (traffic, draining) = (request.app_data().cloned(), request.app_data().cloned());
+        let kept = Kept { since: now, by, traffic, draining, answer: (start, end), has_id };
+        door.keep(kind, kept);
+        ServiceResponse::new(request, response.set_body(EitherBody::right(BoxBody::new(body))))
+    }
+}
+
+/// The outermost middleware, for `wrap_fn`.
+pub fn learn<S, B>(
+    request: ServiceRequest,
+    next: &S,
+) -> impl Future<Output = Result<ServiceResponse<EitherBody<B>>, Error>> + use<S, B>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody + 'static,
+{
+    let doorway = request.conn_data::<Rc<Doorway>>().cloned();
+    let answering = next.call(request);
+    async move {
+        let response = answering.await?;
+        Ok(match doorway {
+            Some(doorway) => doorway.learn(response),
+            None => response.map_into_left_body(),
+        })
     }
 }
 
@@ -140,44 +263,21 @@ impl Inside {
         true
     }
 
-    /// What is the same for all requests that get the same refusal. `None` if it cannot be said without looking closer.
-    fn kind(&self, request: &ServiceRequest) -> Option<u64> {
-        let head = request.head();
-        let is_stopping = || request.app_data::<Data<Draining>>().is_some_and(|draining| draining.has_begun());
-        if !matches!(head.method, Method::GET | Method::HEAD) || head.upgrade() || is_stopping() {
-            return None;
+    fn keep(&self, kind: u64, kept: Kept) {
+        let mut all = self.kept.borrow_mut();
+        if all.len() >= MOST_KEPT {
+            all.clear();
         }
-        let query = head.uri.query().unwrap_or_default();
-        // The gateway takes the key out of it.
-        if head.headers.contains_key(header::UPGRADE) || query.contains("apikey=") {
-            return None;
-        }
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write_u8(u8::from(head.method == Method::HEAD));
-        hasher.write_u8(u8::from(request.conn_data::<Secure>().is_some() || request.extensions().contains::<Secure>()));
-        head.peer_addr.map(|peer| peer.ip()).hash(&mut hasher);
-        let path = head.uri.path();
-        let exact = path.match_indices('/').nth(EXACT_PARTS).map_or(path.len(), |(at, _)| at);
-        hasher.write(&path.as_bytes()[..exact]);
-        for text in [&path[exact..], query] {
-            hasher.write_u8(b'?');
-            let parts = text.as_bytes().split(u8::is_ascii_digit).filter(|part| !part.is_empty());
-            parts.for_each(|part| hasher.write(part));
-        }
-        for name in &COMPARED {
-            for value in head.headers.get_all(name) {
-                hasher.write(value.as_bytes());
-                hasher.write_u8(b'\n');
-            }
-            hasher.write_u8(0);
-        }
-        Some(hasher.finish())
+        all.insert(kind, kept);
     }
 
-    /// The answer to a request of `kind`, and when it is sent, if it is refused.
-    fn refuse(&self, kind: u64, now: Instant) -> Option<(Rc<Answer>, Instant)> {
+    /// The refusal of a request, if it is refused.
+    fn refuse(&self, asked: &Asked<'_>, now: Instant) -> Option<Refusal> {
         let kept = self.kept.borrow();
-        let kept = kept.get(&kind).filter(|kept| now.duration_since(kept.since) < COPIED)?;
+        let kept = kept.get(&asked.kind).filter(|kept| now.duration_since(kept.since) < COPIED)?;
+        if kept.draining.as_ref().is_some_and(|draining| draining.has_begun()) {
+            return None;
+        }
         let until = kept.by.0.refuse()?;
         self.until.set(Some(now + COPIED));
         self.refused.set(self.refused.get() + 1);
@@ -185,7 +285,15 @@ impl Inside {
         if is_due {
             self.tell(now);
         }
-        Some((kept.answer.clone(), until))
+        let (start, end) = &kept.answer;
+        let id = if kept.has_id { request_id::request_id(asked.id.as_ref()) } else { String::new() };
+        let path = std::str::from_utf8(asked.path).unwrap_or_default();
+        Some(Refusal {
+            bytes: [&start[..], id.as_bytes(), end].concat(),
+            sent: 0,
+            due: Box::pin(tokio::time::sleep_until(until.into())),
+            begun: kept.traffic.as_ref().map(|traffic| traffic.begin(path)),
+        })
     }
 
     /// Writes one line for all refusals since the last: a line for each would cost more than they do.
@@ -196,87 +304,92 @@ impl Inside {
             tracing::warn!(refused, "requests like others that had been refused were refused at the door");
         }
     }
-
-    /// Keeps the answer if it is a refusal.
-    fn learn<B: MessageBody + 'static>(
-        &self,
-        kind: Option<u64>,
-        response: ServiceResponse<B>,
-    ) -> ServiceResponse<EitherBody<B>> {
-        if response.status() != StatusCode::SERVICE_UNAVAILABLE {
-            return response.map_into_left_body();
-        }
-        let by = response.request().extensions().get::<RefusedBy>().cloned();
-        let Some(by) = by else { return response.map_into_left_body() };
-        let now = Instant::now();
-        self.until.set(Some(now + COPIED));
-        let Some(kind) = kind else { return response.map_into_left_body() };
-        let (request, response) = response.into_parts();
-        let (response, body) = response.into_parts();
-        let (status, headers) = (response.status(), response.headers().clone());
-        match body.try_into_bytes() {
-            Ok(body) => {
-                let answer = Rc::new(Answer { status, headers, body: body.clone() });
-                let mut kept = self.kept.borrow_mut();
-                if kept.len() >= MOST_KEPT {
-                    kept.clear();
-                }
-                kept.insert(kind, Kept { since: now, by, answer });
-                ServiceResponse::new(request, response.set_body(EitherBody::right(BoxBody::new(body))))
-            }
-            Err(body) => ServiceResponse::new(request, response.set_body(EitherBody::left(body))),
-        }
-    }
 }
 
-impl Answer {
-    /// The same for another request, with the id of that one.
-    fn copy(&self, asked: &HeaderMap) -> HttpResponse {
-        let mut response = HttpResponse::new(self.status).set_body(BoxBody::new(self.body.clone()));
-        let headers = response.headers_mut();
-        *headers = self.headers.clone();
-        if headers.contains_key(&X_REQUEST_ID)
-            && let Ok(id) = HeaderValue::from_str(&request_id::request_id(asked.get(&X_REQUEST_ID)))
-        {
-            headers.insert(X_REQUEST_ID, id);
-        }
-        headers.remove(&SERVER_TIMING);
-        response
+/// A simple request.
+struct Asked<'a> {
+    /// The same for all that get the same refusal.
+    kind: u64,
+    path: &'a [u8],
+    id: Option<HeaderValue>,
+}
+
+/// The lines of a head, without their ends.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let at = memchr(b'\n', self.0)?;
+        let line = self.0[..at].strip_suffix(b"\r")?;
+        self.0 = &self.0[at + 1..];
+        Some(line)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use actix_web::test::{self, TestRequest};
-    use actix_web::{App, HttpRequest, web};
+    use std::net::TcpListener;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// Refuses while it is told so.
+    use actix_web::{App, HttpRequest, HttpResponse, web};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::super::listen::{Listener, serve};
+    use super::*;
+
+    /// Refuses while it is told so, each request after a moment.
     #[derive(Default)]
     struct Pool {
         is_full: AtomicBool,
         asked: AtomicUsize,
+        handled: AtomicUsize,
     }
+
+    const HELD_BACK: Duration = Duration::from_millis(20);
 
     impl Overloaded for Pool {
         fn refuse(&self) -> Option<Instant> {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            self.is_full.load(Ordering::Relaxed).then(Instant::now)
+            self.is_full.load(Ordering::Relaxed).then(|| Instant::now() + HELD_BACK)
         }
     }
 
-    /// A server whose handler counts and refuses while the pool is full.
-    macro_rules! server {
-        ($pool:expr, $handled:expr) => {{
-            let (pool, handled, door): (Arc<Pool>, Arc<AtomicUsize>, Door) =
-                ($pool.clone(), $handled.clone(), Door::default());
+    impl Pool {
+        fn set_full(&self, is_full: bool) {
+            self.is_full.store(is_full, Ordering::Relaxed);
+        }
+
+        /// How many requests were handled since the last time.
+        fn handled(&self) -> usize {
+            self.handled.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    /// A server whose handler counts, and refuses while the pool is full.
+    struct Server {
+        address: SocketAddr,
+        pool: Arc<Pool>,
+        traffic: Traffic,
+        draining: Draining,
+    }
+
+    fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let (pool, traffic, draining) = (Arc::<Pool>::default(), Traffic::default(), Draining::default());
+        let (shared, counted, state) = (pool.clone(), traffic.clone(), draining.clone());
+        let server = serve(vec![Listener::Tcp(listener)], 1, move || {
+            let pool = shared.clone();
             let handler = move |request: HttpRequest| {
-                handled.fetch_add(1, Ordering::Relaxed);
+                pool.handled.fetch_add(1, Ordering::Relaxed);
                 let response = if pool.is_full.load(Ordering::Relaxed) {
                     request.extensions_mut().insert(RefusedBy(pool.clone()));
                     HttpResponse::ServiceUnavailable()
                         .insert_header(("retry-after", "1"))
+                        .insert_header(("server-timing", "first"))
                         .insert_header((X_REQUEST_ID, "first"))
                         .body("full")
                 } else {
@@ -284,79 +397,172 @@ mod tests {
                 };
                 async move { response }
             };
-            test::init_service(
-                App::new().wrap_fn(move |request, next| door.pass(request, next)).default_service(web::to(handler)),
-            )
-            .await
-        }};
+            App::new()
+                .wrap_fn(learn)
+                .app_data(Data::new(counted.clone()))
+                .app_data(Data::new(state.clone()))
+                .default_service(web::to(handler))
+        });
+        actix_web::rt::spawn(server.expect("a server"));
+        Server { address, pool, traffic, draining }
     }
+
+    impl Server {
+        /// A connection whose requests are compared and have been refused.
+        async fn refused(&self, like: &str) -> Client {
+            self.pool.set_full(true);
+            let mut client = self.client().await;
+            // The first tells that there is overload, the second is kept.
+            for _ in 0..2 {
+                assert_eq!(client.ask(like).await.status, 503);
+            }
+            assert_eq!(self.pool.handled(), 2);
+            client
+        }
+
+        async fn client(&self) -> Client {
+            Client(TcpStream::connect(self.address).await.expect("a connection"))
+        }
+    }
+
+    struct Client(TcpStream);
+
+    struct Reply {
+        status: u16,
+        head: String,
+        body: String,
+    }
+
+    impl Client {
+        async fn send(&mut self, head: &str) {
+            self.0.write_all(format!("{head}\r\n\r\n").as_bytes()).await.expect("sent");
+        }
+
+        async fn receive(&mut self, has_body: bool) -> Reply {
+            let mut bytes = Vec::new();
+            while !bytes.ends_with(b"\r\n\r\n") {
+                bytes.push(self.0.read_u8().await.expect("a head"));
+            }
+            let head = String::from_utf8(bytes).expect("text");
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+            let mut body = vec![0; if has_body { length.parse().expect("a number") } else { 0 }];
+            self.0.read_exact(&mut body).await.expect("a body");
+            let status = head[9..12].parse().expect("a status");
+            Reply { status, head, body: String::from_utf8(body).expect("text") }
+        }
+
+        async fn ask(&mut self, head: &str) -> Reply {
+            self.send(head).await;
+            self.receive(!head.starts_with("HEAD")).await
+        }
+    }
+
+    const LIKE: &str =
+        "GET /rest/v1/a?id=eq.1 HTTP/1.1\r\nHost: h\r\nConnection: Keep-Alive\r\nAuthorization: Bearer a";
 
     #[actix_web::test]
     async fn what_is_like_a_refused_request_is_refused_without_being_handled_while_the_pool_says_so() {
-        let (pool, handled) = (Arc::new(Pool::default()), Arc::new(AtomicUsize::new(0)));
-        let app = server!(pool, handled);
-        let ask = |path: &str| TestRequest::get().uri(path).insert_header((X_REQUEST_ID, "mine")).to_request();
-        let full = |is_full| pool.is_full.store(is_full, Ordering::Relaxed);
-        let count = || handled.swap(0, Ordering::Relaxed);
-        assert_eq!(test::call_service(&app, ask("/rest/v1/a?id=eq.1")).await.status(), 200);
-        full(true);
-        // The first tells that there is overload, the second is kept.
-        for _ in 0..2 {
-            assert_eq!(test::call_service(&app, ask("/rest/v1/a?id=eq.1")).await.status(), 503);
+        let server = start();
+        let mut client = server.client().await;
+        assert_eq!((client.ask(LIKE).await.status, server.pool.handled()), (200, 1));
+        let mut client = server.refused(LIKE).await;
+        let begun = Instant::now();
+        let other_id = LIKE.replace("eq.1", "eq.27");
+        let copy = client.ask(&format!("{other_id}\r\nX-Request-Id:  mine ")).await;
+        assert!(begun.elapsed() >= HELD_BACK, "as late as the pool says");
+        assert_eq!((copy.status, &*copy.body, server.pool.handled()), (503, "full", 0));
+        for (line, is_there) in [
+            ("HTTP/1.1 503 Service Unavailable", true),
+            ("retry-after: 1", true),
+            ("x-request-id: mine", true),
+            ("server-timing: first", false),
+        ] {
+            assert_eq!(copy.head.lines().any(|other| other == line), is_there, "{line}: {}", copy.head);
         }
-        assert_eq!((count(), pool.asked.load(Ordering::Relaxed)), (3, 0));
-        let copy = test::call_service(&app, ask("/rest/v1/a?id=eq.27")).await;
-        assert_eq!((copy.status().as_u16(), count()), (503, 0));
-        assert_eq!(copy.headers().get("retry-after").map(HeaderValue::as_bytes), Some(&b"1"[..]));
-        assert_eq!(copy.headers().get(&X_REQUEST_ID).map(HeaderValue::as_bytes), Some(&b"mine"[..]));
-        assert_eq!(test::read_body(copy).await, "full");
-        full(false);
-        assert_eq!(test::call_service(&app, ask("/rest/v1/a?id=eq.1")).await.status(), 200, "served again at once");
-        assert_eq!(count(), 1);
+        assert!(copy.head.contains("\r\ndate: "), "{}", copy.head);
+        assert!(server.traffic.as_text().contains("refusals_total{api=\"rest\",status=\"503\"} 1"));
+        assert!(server.traffic.as_text().contains("in_flight{api=\"rest\"} 0"));
+        server.pool.set_full(false);
+        assert_eq!(client.ask(LIKE).await.status, 200, "served again at once");
+        assert_eq!(server.pool.handled(), 1);
     }
 
     #[actix_web::test]
     async fn others_are_looked_at() {
-        let (pool, handled) = (Arc::new(Pool::default()), Arc::new(AtomicUsize::new(0)));
-        let app = server!(pool, handled);
-        pool.is_full.store(true, Ordering::Relaxed);
-        let like = || TestRequest::get().uri("/rest/v1/a?id=eq.1").insert_header((header::AUTHORIZATION, "Bearer a"));
-        for _ in 0..3 {
-            test::call_service(&app, like().to_request()).await;
-        }
-        assert_eq!(handled.swap(0, Ordering::Relaxed), 2, "the third is like the second");
-        let peer = "192.0.2.1:9".parse().expect("an address");
+        let server = start();
+        let mut client = server.refused(LIKE).await;
+        let more = |line: &str| format!("{LIKE}\r\n{line}");
         for other in [
-            like().method(Method::POST),
-            like().method(Method::HEAD),
-            like().uri("/rest/v1/b?id=eq.1"),
-            like().uri("/rest/v1/a?id=gt.1"),
-            like().uri("/rest/v2/a?id=eq.1"),
-            like().uri("/rest/v1/a?id=eq.1&apikey=1"),
-            like().insert_header((header::AUTHORIZATION, "Bearer b")),
-            like().insert_header(("x-forwarded-for", "192.0.2.1")),
-            like().insert_header((header::ORIGIN, "http://other.example")),
-            like().insert_header((header::UPGRADE, "websocket")),
-            like().peer_addr(peer),
+            LIKE.replace("GET", "HEAD"),
+            LIKE.replace("GET", "DELETE"),
+            LIKE.replace("/a?", "/b?"),
+            LIKE.replace("eq.1", "gt.1"),
+            LIKE.replace("v1", "v2"),
+            LIKE.replace("id=eq.1", "id=eq.1&apikey=1"),
+            LIKE.replace("Bearer a", "Bearer b"),
+            LIKE.replace("GET /", "GET http://h/"),
+            more("X-Forwarded-For: 192.0.2.1"),
+            more("Origin: http://other.example"),
+            more("Expect: nothing"),
+            more("Content-Length: 0"),
         ] {
-            let request = other.to_request();
-            let text = format!("{request:?}");
-            test::call_service(&app, request).await;
-            assert_eq!(handled.swap(0, Ordering::Relaxed), 1, "{text}");
+            client.ask(&other).await;
+            assert_eq!(server.pool.handled(), 1, "{other}");
         }
-        for same in [like(), like().uri("/rest/v1/a?id=eq.99"), like().insert_header((header::USER_AGENT, "another"))] {
-            test::call_service(&app, same.to_request()).await;
-            assert_eq!(handled.swap(0, Ordering::Relaxed), 0);
+        for same in [LIKE.replace("eq.1", "eq.99"), more("traceparent: 00-1"), more("Referer: /there")] {
+            assert_eq!(client.ask(&same).await.status, 503);
+            assert_eq!(server.pool.handled(), 0, "{same}");
         }
+        // Nor is the first of a connection refused here, or one that ends it.
+        assert_eq!(server.client().await.ask(LIKE).await.status, 503);
+        assert_eq!(client.ask(&more("Connection: close")).await.status, 503);
+        assert_eq!(server.pool.handled(), 2);
+    }
+
+    #[actix_web::test]
+    async fn an_answer_to_head_has_no_body() {
+        let server = start();
+        let like = LIKE.replace("GET", "HEAD");
+        let mut client = server.refused(&like).await;
+        for _ in 0..2 {
+            let reply = client.ask(&like).await;
+            assert!(reply.head.contains("content-length: 4\r\n"), "{}", reply.head);
+        }
+        assert_eq!(server.pool.handled(), 0);
+    }
+
+    #[actix_web::test]
+    async fn pipelined_requests_are_answered_in_their_order() {
+        let server = start();
+        let mut client = server.refused(LIKE).await;
+        let id = |id: &str| format!("{LIKE}\r\nX-Request-Id: {id}");
+        let other = LIKE.replace("/a?", "/b?");
+        client.send(&[id("one"), id("two"), other, id("three"), id("four")].join("\r\n\r\n")).await;
+        let mut ids = Vec::new();
+        for _ in 0..5 {
+            let reply = client.receive(true).await;
+            ids.extend(reply.head.lines().find_map(|line| line.strip_prefix("x-request-id: ").map(str::to_owned)));
+        }
+        assert_eq!(ids, ["one", "two", "first", "three", "four"]);
+        assert_eq!(server.pool.handled(), 1);
+    }
+
+    #[actix_web::test]
+    async fn a_server_that_is_about_to_stop_says_so_to_each() {
+        let server = start();
+        let mut client = server.refused(LIKE).await;
+        server.draining.begin();
+        assert_eq!(client.ask(LIKE).await.status, 503);
+        assert_eq!(server.pool.handled(), 1);
     }
 
     #[actix_web::test]
     async fn no_request_is_compared_while_none_is_refused() {
-        let (pool, handled) = (Arc::new(Pool::default()), Arc::new(AtomicUsize::new(0)));
-        let app = server!(pool, handled);
+        let server = start();
+        let mut client = server.client().await;
         for _ in 0..3 {
-            test::call_service(&app, TestRequest::get().uri("/rest/v1/a").to_request()).await;
+            assert_eq!(client.ask(LIKE).await.status, 200);
         }
-        assert_eq!((handled.load(Ordering::Relaxed), pool.asked.load(Ordering::Relaxed)), (3, 0));
+        assert_eq!((server.pool.handled(), server.pool.asked.load(Ordering::Relaxed)), (3, 0));
     }
 }

@@ -26,6 +26,11 @@ impl Gate {
         self.passed.get() > self.answered.get()
     }
 
+    /// Whether there was a request.
+    pub fn has_passed(&self) -> bool {
+        self.passed.get() > 0
+    }
+
     pub fn note_passed(&self) {
         self.passed.set(self.passed.get() + 1);
     }

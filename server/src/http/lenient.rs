@@ -11,6 +11,8 @@
 //! A client that takes nothing of an answer for too long loses its connection, because the whole answer waits in memory.
 //!
 //! A stream that switches to another protocol is taken out here ([`super::takeover`]).
+//!
+//! A request of a flood is answered here, and the HTTP library never learns of it ([`super::door`]).
 
 use std::io;
 use std::pin::Pin;
@@ -25,6 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::connection::KEEP_ALIVE;
+use super::door::{Doorway, Refusal};
 use super::gate::Gate;
 use super::takeover::{Taken, Takeover};
 
@@ -79,6 +82,16 @@ impl<S> Lenient<S> {
         Self { mender: FramingRewriter { part: Part::Opaque, ..FramingRewriter::default() }, ..Self::new(inner) }
     }
 
+    /// With what may refuse its requests.
+    pub fn through(mut self, doorway: Rc<Doorway>) -> Self {
+        self.mender.doorway = Some(doorway);
+        self
+    }
+
+    pub fn doorway(&self) -> Option<&Rc<Doorway>> {
+        self.mender.doorway.as_ref()
+    }
+
     /// Shut while an answer is pending.
     pub fn gate(&self) -> &Rc<Gate> {
         &self.gate
@@ -123,6 +136,38 @@ impl<S> Lenient<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Lenient<S> {
+    /// Ready when the refusal that is pending has been sent. Its time is waited for unless `is_closing`.
+    fn poll_refuse(&mut self, context: &mut Context<'_>, is_closing: bool) -> Poll<io::Result<()>> {
+        while let Some(refusal) = &mut self.mender.refusal
+            && let Some(inner) = &mut self.inner
+        {
+            if refusal.sent == 0 && !is_closing {
+                ready!(refusal.due.as_mut().poll(context));
+            }
+            let rest = &refusal.bytes[refusal.sent..];
+            if rest.is_empty() {
+                let flushing = Pin::new(inner).poll_flush(context);
+                ready!(self.bound(flushing, context))?;
+                if let Some(refusal) = self.mender.refusal.take() {
+                    refusal.note_sent();
+                }
+                break;
+            }
+            let writing = Pin::new(inner).poll_write(context, rest);
+            let written = ready!(self.bound(writing, context))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            if let Some(refusal) = &mut self.mender.refusal {
+                refusal.sent += written;
+            }
+            self.note_written();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// `pieces` as one mended stream, for property tests.
 pub fn mended<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut mender = FramingRewriter::default();
@@ -158,6 +203,11 @@ struct FramingRewriter {
     part: Part,
     gathered: BytesMut,
     out: BytesMut,
+    doorway: Option<Rc<Doorway>>,
+    /// The answer to a request that is not passed on. The next one waits for it.
+    refusal: Option<Refusal>,
+    /// Whether all answers to requests that were passed on have been written, and there was one.
+    is_written: bool,
 }
 
 impl FramingRewriter {
@@ -184,7 +234,7 @@ impl FramingRewriter {
 
     /// Passes on what it can; false if it needs more input or the previous answer.
     fn step(&mut self, gate: &Gate) -> bool {
-        if self.is_held(gate) {
+        if self.is_held(gate) || self.refusal.is_some() {
             return false;
         }
         if self.gathered.is_empty() {
@@ -243,6 +293,11 @@ impl FramingRewriter {
                     return true;
                 }
                 let head = self.gathered.split_to(end + 4);
+                self.refusal = self.doorway.as_ref().and_then(|doorway| doorway.judge(&head, self.is_written));
+                if self.refusal.is_some() {
+                    return false;
+                }
+                self.is_written = false;
                 gate.note_passed();
                 self.part = after(&head);
                 mend_head(&head, &mut self.out);
@@ -330,7 +385,7 @@ fn is_plain(b: u8) -> bool {
     matches!(b, 0x21 | 0x24..=0x3B | 0x3D | 0x3F..=0x5F | 0x61..=0x7E)
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lenient<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
@@ -346,9 +401,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
             if buf.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
+            ready!(this.poll_refuse(cx, false))?;
             if !this.mender.gathered.is_empty() {
                 while this.mender.step(&this.gate) {}
-                if !this.mender.out.is_empty() {
+                if !this.mender.out.is_empty() || this.mender.refusal.is_some() {
                     continue;
                 }
                 if this.mender.is_held(&this.gate) && !this.ended {
@@ -407,6 +463,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
         let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(())) };
         let flushing = Pin::new(inner).poll_flush(cx);
         ready!(this.bound(flushing, cx))?;
+        this.mender.is_written |= !this.gate.is_shut() && this.gate.has_passed();
         if this.takeover.is_due()
             && let Some(wire) = this.inner.take()
         {
@@ -419,6 +476,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        ready!(this.poll_refuse(cx, true))?;
         let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(())) };
         let closing = Pin::new(inner).poll_shutdown(cx);
         this.bound(closing, cx)
@@ -515,7 +573,8 @@ mod tests {
     async fn a_stream_that_ends_in_mid_head_ends_for_the_reader_too() {
         use tokio::io::AsyncReadExt;
         let mut text = String::new();
-        Lenient::new(&b"GET / HTTP/1.1\r\nHost"[..]).read_to_string(&mut text).await.expect("read");
+        let stream = tokio::io::join(&b"GET / HTTP/1.1\r\nHost"[..], tokio::io::sink());
+        Lenient::new(stream).read_to_string(&mut text).await.expect("read");
         assert_eq!(text, "GET / HTTP/1.1\r\nHost");
     }
 

@@ -22,6 +22,7 @@ use actix_web::dev::AppConfig;
 use actix_web::rt::net::{TcpStream, UnixStream};
 
 use super::connection::{HEAD_TIMEOUT, KEEP_ALIVE, LINGER, Secure};
+use super::door::{Door, Doorway};
 use super::gate::{Answer, Gate, Opening};
 use super::lenient::Lenient;
 use super::takeover::Takeover;
@@ -66,10 +67,12 @@ where
             Listener::Tcp(listener) => {
                 let local = listener.local_addr()?;
                 builder.listen("http", listener, move || {
-                    fn_service(|stream: TcpStream| async move {
+                    let door = Door::default();
+                    fn_service(move |stream: TcpStream| {
                         super::connection::prepare(&stream);
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
-                        Ok::<_, DispatchError>((Lenient::new(stream), peer))
+                        let stream = Lenient::new(stream).through(Doorway::of(&door, peer, false));
+                        async move { Ok::<_, DispatchError>((stream, peer)) }
                     })
                     .and_then(to_its_end(http(stopping.clone(), false).local_addr(local).h1(with_config(app()))))
                 })?
@@ -78,17 +81,20 @@ where
             Listener::Tls(listener, server) => {
                 let local = listener.local_addr()?;
                 builder.listen("https", listener, move || {
-                    let server = server.clone();
-                    fn_service(move |stream: TcpStream| super::tls::accept(server.clone(), stream)).and_then(encrypted(
-                        to_its_end(http(stopping.clone(), true).local_addr(local).h1(with_config(app()))),
-                        with_config(app()),
-                        stopping.clone(),
-                    ))
+                    let (server, door) = (server.clone(), Door::default());
+                    fn_service(move |stream: TcpStream| super::tls::accept(server.clone(), door.clone(), stream))
+                        .and_then(encrypted(
+                            to_its_end(http(stopping.clone(), true).local_addr(local).h1(with_config(app()))),
+                            with_config(app()),
+                            stopping.clone(),
+                        ))
                 })?
             }
             Listener::Unix(listener) => builder.listen_uds("http", listener, move || {
-                fn_service(|stream: UnixStream| async move {
-                    Ok::<_, DispatchError>((Lenient::new(stream), None::<SocketAddr>))
+                let door = Door::default();
+                fn_service(move |stream: UnixStream| {
+                    let stream = Lenient::new(stream).through(Doorway::of(&door, None, false));
+                    async move { Ok::<_, DispatchError>((stream, None::<SocketAddr>)) }
                 })
                 .and_then(to_its_end(http(stopping.clone(), false).h1(with_config(app()))))
             })?,
@@ -112,6 +118,9 @@ where
             }
             data.insert(stream.gate().clone());
             data.insert(stream.takeover().clone());
+            if let Some(doorway) = stream.doorway() {
+                data.insert(doorway.clone());
+            }
         })
         .h1_allow_half_closed(false)
         .keep_alive(KEEP_ALIVE)

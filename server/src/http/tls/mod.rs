@@ -28,6 +28,7 @@ use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::door::{Door, Doorway};
 use super::lenient::Lenient;
 use super::listen::Listener;
 use crate::config::{CertificateSource, TlsConfig};
@@ -123,8 +124,12 @@ pub type Plain = (Lenient<TlsStream<TcpStream>>, Option<SocketAddr>);
 /// A connection after its handshake.
 pub type Encrypted = (Lenient<TlsStream<TcpStream>>, Protocol, Option<SocketAddr>);
 
-/// Makes the handshake.
-pub async fn accept(server: Arc<rustls::ServerConfig>, stream: TcpStream) -> Result<Encrypted, DispatchError> {
+/// Makes the handshake. `door` is the worker's.
+pub async fn accept(
+    server: Arc<rustls::ServerConfig>,
+    door: Door,
+    stream: TcpStream,
+) -> Result<Encrypted, DispatchError> {
     super::connection::prepare(&stream);
     let peer = stream.peer_addr().ok();
     let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(server).accept(stream));
@@ -132,6 +137,6 @@ pub async fn accept(server: Arc<rustls::ServerConfig>, stream: TcpStream) -> Res
     match stream.get_ref().1.alpn_protocol() {
         Some(b"h2") => Ok((Lenient::opaque(stream), Protocol::Http2, peer)),
         Some(ACME_TLS) => Err(DispatchError::Io(io::Error::other("an authority has checked a name"))),
-        _ => Ok((Lenient::new(stream), Protocol::Http1, peer)),
+        _ => Ok((Lenient::new(stream).through(Doorway::of(&door, peer, true)), Protocol::Http1, peer)),
     }
 }
