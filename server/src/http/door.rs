@@ -333,6 +333,7 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+    use actix_server::ServerHandle;
     use actix_web::{App, HttpRequest, HttpResponse, web};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
@@ -371,6 +372,7 @@ mod tests {
     /// A server whose handler counts, and refuses while the pool is full.
     struct Server {
         address: SocketAddr,
+        handle: ServerHandle,
         pool: Arc<Pool>,
         traffic: Traffic,
         draining: Draining,
@@ -403,8 +405,10 @@ mod tests {
                 .app_data(Data::new(state.clone()))
                 .default_service(web::to(handler))
         });
-        actix_web::rt::spawn(server.expect("a server"));
-        Server { address, pool, traffic, draining }
+        let server = server.expect("a server");
+        let handle = server.handle();
+        actix_web::rt::spawn(server);
+        Server { address, handle, pool, traffic, draining }
     }
 
     impl Server {
@@ -554,6 +558,18 @@ mod tests {
         server.draining.begin();
         assert_eq!(client.ask(LIKE).await.status, 503);
         assert_eq!(server.pool.handled(), 1);
+    }
+
+    #[actix_web::test]
+    async fn a_refusal_that_is_held_back_is_sent_when_the_server_stops() {
+        let server = start();
+        let mut client = server.refused(LIKE).await;
+        client.send(LIKE).await;
+        while server.pool.asked.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let (reply, ()) = tokio::join!(client.receive(true), server.handle.stop(true));
+        assert_eq!((reply.status, server.pool.handled()), (503, 0));
     }
 
     #[actix_web::test]
