@@ -391,16 +391,14 @@ pub fn remove_with_this_program(folder: &Path, cluster: Option<&Path>) {
              n=0; while [ -e '{pid_file}' ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; "
         )
     });
-    let script = format!(
-        "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; {stop} rm -rf '{folder}'",
-        own = std::process::id(),
-        folder = folder.display(),
-    );
-    Command::new("sh")
+    // The pipe is closed with this program, as no other process inherits its end.
+    let script = format!("read -r _; {stop} rm -rf '{folder}'", folder = folder.display());
+    let mut shell = Command::new("sh")
         .args(["-c", &script])
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("a shell to clean up");
+    std::mem::forget(shell.stdin.take());
 }

@@ -45,6 +45,8 @@ impl ServerProcess {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = binary::command(arguments, &self.root, &self.root.join("data"), self.ports);
         command.env("FERROBASE_STORAGE_DIR", self.root.join("files")).env("RUST_LOG", "warn");
+        // Clients sign up and in all the time.
+        command.env("FERROBASE_PASSWORD_COST", "4");
         command.envs(self.settings.iter().cloned());
         command
     }
