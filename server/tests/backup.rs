@@ -61,7 +61,7 @@ async fn write_objects(http: Client, base: String, stop: Arc<AtomicBool>) -> Led
 async fn acknowledged_writes_are_restored_with_their_files() {
     let root = root();
     let http = Client::new();
-    let mut house = House::new(root.path(), "data");
+    let mut house = House::started_before(root.path(), "data");
     house.serve(&http).await;
     let sql = house.sql().await;
     sql.batch_execute("create table public.ledger (n int primary key); select vault.create_secret('a secret', 's')")
@@ -252,7 +252,7 @@ async fn backups_are_stored_in_a_bucket_and_restored_from_it() {
     let store = store_of_backups(root.path(), &http).await;
     let lying = store.data.join("storage/backups/of/house");
 
-    let mut house = House::new(root.path(), "data");
+    let mut house = House::started_before(root.path(), "data");
     let recipient = house.backup_key();
     let settings = |house: &mut House| {
         house.settings = to_store(&store, &recipient);

@@ -105,7 +105,7 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
         return;
     }
     let (root, http) = (root(), Client::new());
-    let mut house = House::new(root.path(), "data");
+    let mut house = House::started_before(root.path(), "data");
     let recipient = house.backup_key();
     let backups = root.path().join("backups");
     house.settings =
@@ -222,7 +222,7 @@ async fn moments_after_an_incremental_backup_in_a_bucket_are_restored() {
     }
     let (root, http) = (root(), Client::new());
     let store = store_of_backups(root.path(), &http).await;
-    let mut house = House::new(root.path(), "data");
+    let mut house = House::started_before(root.path(), "data");
     house.settings = to_store(&store, &house.backup_key());
     house.settings.extend([
         ("FERROBASE_BACKUP_EVERY", "24h".to_owned()),
@@ -301,7 +301,7 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
         return;
     }
     let (root, http) = (root(), Client::new());
-    let mut house = House::new(root.path(), "data");
+    let mut house = House::started_before(root.path(), "data");
     let recipient = house.backup_key();
     let schedule = |place: &Path| {
         vec![

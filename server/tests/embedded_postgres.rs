@@ -4,6 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::cluster::place;
 use crate::support::ports::free_port;
 use ferrobase::db;
 use ferrobase::embedded_pg::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords};
@@ -16,7 +17,7 @@ struct Root(PathBuf);
 
 impl Root {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ferrobase-test-{}-{name}", std::process::id()));
+        let path = place().join(format!("ferrobase-test-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary directory");
         Self(path)
     }

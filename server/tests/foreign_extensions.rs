@@ -8,7 +8,7 @@ use ferrobase::jobs::{Jobs, JobsConfig, Outbound};
 use ferrobase::migrate::{self, GivenUrls};
 use tokio_postgres::Client;
 
-use crate::support::cluster::connect;
+use crate::support::cluster::{connect, place};
 use crate::support::outside;
 use crate::support::ports::free_port;
 
@@ -66,7 +66,7 @@ async fn migrated(url: &str, folder: &Path, name: &str, text: &str) -> Result<Ve
 
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_get_extensions_on_a_server_without_our_files() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir_in(place()).expect("a folder");
     let server = foreign(&root.path().join("data")).await;
     let (heard, mut hooks) = tokio::sync::mpsc::unbounded_channel();
     let outside = outside::serve_apart(move |request, body| {
@@ -207,7 +207,7 @@ async fn migrations_get_extensions_on_a_server_without_our_files() {
 /// With pg_tle an extension of ours becomes a real one. The stand-in for pg_tle says what it is given.
 #[tokio::test]
 async fn pg_tle_gets_the_scripts_where_it_is_installed() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir_in(place()).expect("a folder");
     let server = foreign(&root.path().join("data")).await;
     let url = &server.admin_url;
     migrate::platform(url).await.expect("the platform");

@@ -5,7 +5,7 @@ use std::path::Path;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Database, Template, connect};
+use crate::support::cluster::{Database, Template, connect, place};
 use crate::support::commands::{House, root, told};
 
 /// The credentials of a signed-in user.
@@ -163,7 +163,7 @@ async fn users_stay_signed_in_while_keys_and_passwords_are_rotated() {
 
 #[tokio::test]
 async fn an_external_databases_password_changes_together_with_the_file() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir_in(place()).expect("a folder");
     let house = House::new(root.path(), "data");
     let database = Database::new(Template::Platform).await;
     let admin = connect(&database.url).await;

@@ -5,6 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::cluster::place;
+
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder").flatten() {
@@ -25,7 +27,7 @@ struct Examples {
 impl Examples {
     fn lay(name: &str) -> Self {
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
-        let folder = std::env::temp_dir().join(format!("ferrobase-examples-{}-{name}", std::process::id()));
+        let folder = place().join(format!("ferrobase-examples-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let examples = Self { folder };
         copy(&checkout.join("packaging/npm-testing/examples"), &examples.project());

@@ -99,7 +99,7 @@ async fn is_as_of(house: &mut House, http: &Client, moment: &Moment) {
 async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     let root = root();
     let http = Client::new();
-    let mut house = House::new(root.path(), "data");
+    let mut house = House::started_before(root.path(), "data");
     let recipient = house.backup_key();
     let backups = root.path().join("backups");
     let settings = |every: &str| {
@@ -268,7 +268,7 @@ async fn rows(house: &House) -> Vec<i32> {
 async fn a_data_folder_that_was_rolled_back_to_a_copy_begins_a_new_chain() {
     let root = root();
     let http = Client::new();
-    let mut house = House::new(root.path(), "data");
+    let mut house = House::started_before(root.path(), "data");
     let recipient = house.backup_key();
     let backups = root.path().join("backups");
     house.settings = settings(&backups, &recipient);

@@ -10,6 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 
 use crate::support::binary;
+use crate::support::cluster::place;
+use crate::support::first_start;
 use crate::support::ports::free_ports;
 
 /// A temporary folder and free ports. Its processes end with it.
@@ -21,9 +23,16 @@ pub struct House {
 
 impl House {
     pub fn new(name: &str) -> Self {
-        let root = std::env::temp_dir().join(format!("ferrobase-process-{}-{name}", std::process::id()));
+        let root = place().join(format!("ferrobase-process-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&root).expect("a temporary directory");
         Self { root, ports: free_ports(), child: None }
+    }
+
+    /// After a first start, for tests of what comes later.
+    pub fn started_before(name: &str) -> Self {
+        let house = Self::new(name);
+        first_start::copy_to(&house.root.join("data"));
+        house
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
@@ -238,7 +247,7 @@ fn a_port_in_use_is_reported_before_anything_is_started() {
 /// Regression: it ended with a panic.
 #[test]
 fn a_closed_stdout_does_not_stop_the_server() {
-    let mut house = House::new("card");
+    let mut house = House::started_before("card");
     house.serve_with(Stdio::piped());
     drop(house.child.as_mut().and_then(|child| child.stdout.take()));
     until("the server answers", || house.get(house.ports[0], "/health").0 == 200);
@@ -262,7 +271,7 @@ fn stopping_during_startup_leaves_no_database_running() {
 
 #[test]
 fn commands_share_a_running_server_which_is_monitored_and_stops_in_order() {
-    let mut house = House::new("running");
+    let mut house = House::started_before("running");
     house.serve();
     let [api, _, _, admin] = house.ports;
     until("the server answers", || house.get(api, "/health").0 == 200);
@@ -297,7 +306,7 @@ fn commands_share_a_running_server_which_is_monitored_and_stops_in_order() {
 
 #[test]
 fn the_limit_of_open_files_is_raised() {
-    let mut house = House::new("files");
+    let mut house = House::started_before("files");
     let serve = format!("ulimit -Sn 300 && exec '{}' serve", env!("CARGO_BIN_EXE_ferrobase"));
     let log = std::fs::File::create(house.root.join("log")).expect("a log");
     let mut command = house.command_of("sh", &["-c", &serve]);
@@ -432,7 +441,7 @@ fn a_server_started_as_root_drops_its_rights_and_keeps_its_files() {
 
 #[test]
 fn an_idle_connection_serves_the_next_request_and_ends_with_the_server() {
-    let mut house = House::new("waits");
+    let mut house = House::started_before("waits");
     house.serve();
     let [api, _, inbox, admin] = house.ports;
     until("the server is ready", || house.get(admin, "/ready").0 == 200);
@@ -464,7 +473,7 @@ fn an_idle_connection_serves_the_next_request_and_ends_with_the_server() {
 
 #[test]
 fn a_second_stop_abandons_requests_in_flight() {
-    let mut house = House::new("twice");
+    let mut house = House::started_before("twice");
     house.serve();
     let [api, ..] = house.ports;
     until("the server answers", || house.get(api, "/health").0 == 200);

@@ -4,6 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::support::cluster;
+use crate::support::first_start;
 use crate::support::ports::{free_port, free_ports};
 use serde_json::Value;
 
@@ -14,11 +16,22 @@ pub struct Project {
 }
 
 impl Project {
-    /// `config` is appended to a `config.toml` with free ports.
+    /// `config` is appended to a `config.toml` with free ports. The database has the platform's schemas already and nothing of the
+    /// project, as after a first start that was interrupted.
     pub fn new(name: &str, config: &str, files: &[(&str, &str)]) -> Self {
+        let project = Self::without_database(name, config, files);
+        first_start::copy_to(&project.root.join(".ferrobase"));
+        project
+    }
+
+    /// Without a data folder.
+    pub fn without_database(name: &str, config: &str, files: &[(&str, &str)]) -> Self {
         // The test program has two TLS providers, so it must choose one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let root = std::env::temp_dir().join(format!("ferrobase-start-{}-{name}", std::process::id()));
+        // Deno reads nothing below /dev, where memory is.
+        let has_functions = files.iter().any(|(path, _)| path.contains("/functions/"));
+        let place = if has_functions { std::env::temp_dir() } else { cluster::place() };
+        let root = place.join(format!("ferrobase-start-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         let [api, database, inbox] = free_ports();
         let ports = format!(
@@ -42,6 +55,7 @@ impl Project {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
         command.args(arguments).current_dir(&self.root).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).stdin(Stdio::null());
+        command.envs(self.root.parent().map(|place| ("TMPDIR", place)));
         command
     }
 
@@ -75,7 +89,7 @@ impl Project {
 
     pub async fn one(&self, sql: &str) -> String {
         let url = self.status()["DB_URL"].as_str().expect("a URL").to_owned();
-        let client = crate::support::cluster::connect(&url).await;
+        let client = cluster::connect(&url).await;
         let rows = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         rows.iter()
             .find_map(|message| match message {
@@ -99,7 +113,7 @@ fn exists(path: &Path) -> bool {
 
 #[actix_web::test]
 async fn a_project_starts_with_migrations_seeds_and_buckets_and_stops() {
-    let project = Project::new(
+    let project = Project::without_database(
         "todo-list",
         "[storage.buckets.avatars]\npublic = true\nobjects_path = \"./avatars\"\n[auth]\nsite_url = \"env(SITE)\"\n",
         &[

@@ -10,6 +10,8 @@ use futures_util::{SinkExt, StreamExt};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
+use crate::support::cluster::place;
+
 /// A project's folder, and beside it the folder for its copies.
 struct Project {
     root: PathBuf,
@@ -33,7 +35,7 @@ const FILES: [(&str, &str); 4] = [
 impl Project {
     fn new(name: &str) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let folder = std::env::temp_dir().join(format!("ferrobase-copies-{}-{name}", std::process::id()));
+        let folder = place().join(format!("ferrobase-copies-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let project = Self { root: folder.join("project"), copies: folder.join("tmp") };
         std::fs::create_dir_all(&project.copies).expect("a folder");

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::project::Project;
 use crate::project_commands::installed;
-use crate::support::cluster::connect;
+use crate::support::cluster::{connect, place};
 use crate::support::outside;
 
 /// The expected texts are those that the algorithm's own pages print.
@@ -318,7 +318,7 @@ async fn the_http_of_an_older_data_folder_makes_requests_after_the_next_start() 
 async fn a_closed_connection_ends_its_request() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir_in(place()).expect("a folder");
     let path = folder.path().join(ferrobase::jobs::CALLS_SOCKET);
     let outside = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = outside.local_addr().expect("an address");

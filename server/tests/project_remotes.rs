@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::project::Project;
 use crate::project_commands::installed;
+use crate::support::cluster::place;
 use crate::support::ports::free_ports;
 
 const TASKS: &str = "create table tasks (id int primary key);\nalter table tasks enable row level security;\n";
@@ -417,7 +418,7 @@ async fn advisors_report_open_and_slow_schemas() {
 #[actix_web::test]
 async fn a_new_project_starts_and_signs_with_a_key_of_its_own() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let root = tempfile::Builder::new().prefix("new project").tempdir().expect("a folder");
+    let root = tempfile::Builder::new().prefix("new project").tempdir_in(place()).expect("a folder");
     let ports = free_ports::<3>().map(|port| port.to_string());
     let command = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));

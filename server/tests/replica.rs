@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio_postgres::Client as Sql;
 
 use crate::support::binary::command;
-use crate::support::cluster::connect;
+use crate::support::cluster::{connect, place};
 use crate::support::ports::{free_port, free_ports};
 use crate::support::valve::{Valve, until};
 use crate::support::{PASSWORD, Reply, send};
@@ -61,7 +61,7 @@ struct Servers {
 impl Servers {
     async fn start(name: &str) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let root = std::env::temp_dir().join(format!("ferrobase-test-{}-{name}", std::process::id()));
+        let root = place().join(format!("ferrobase-test-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         std::fs::create_dir_all(&root).expect("a folder");
         let settings =

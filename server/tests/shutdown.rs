@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_postgres::Client;
 
 use crate::support::TestApp;
-use crate::support::cluster::connect;
+use crate::support::cluster::{connect, place};
 use crate::support::ports::free_port;
 use crate::support::valve::until;
 
@@ -104,7 +104,7 @@ fn certificate(name: &str) -> PathBuf {
 
 impl Guarded {
     async fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir_in(place()).expect("a folder");
         // PostgreSQL's user has to be able to enter.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).expect("its mode");
         let data_root = folder.path().join("data");
@@ -187,7 +187,7 @@ async fn statements_outliving_the_drain_are_cancelled_in_every_mode_with_certifi
         assert!(!status.success() && told.to_lowercase().contains(fault), "{url}: {told}");
     }
 
-    let files = tempfile::tempdir().expect("a folder");
+    let files = tempfile::tempdir_in(place()).expect("a folder");
     let file = |name: &str| files.path().join(name).display().to_string();
     let whole = Server::start(
         &["serve"],

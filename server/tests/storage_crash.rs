@@ -403,7 +403,7 @@ async fn kills_neither_lose_nor_tear_acknowledged_writes() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut server = ServerProcess::new();
+    let mut server = ServerProcess::started_before();
     server.serve();
     server.ready(&http).await;
     let mut workers: Vec<Worker> = (0..WORKERS).map(|name| Worker::new(name, &server, &http, seed)).collect();

@@ -61,7 +61,7 @@ fn printed(house: &House, arguments: &[&str]) -> (bool, String) {
 #[actix_web::test]
 async fn every_documented_metric_is_exported_and_vice_versa() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut house = House::new("watched");
+    let mut house = House::started_before("watched");
     house.serve_set(&[("FERROBASE_SLOW_QUERY", "0s")]);
     let [api, _, _, admin] = house.ports;
     until("the server is ready", || house.get(admin, "/ready").0 == 200);
@@ -197,7 +197,7 @@ async fn the_servers_login_can_append_to_the_audit_log_but_not_change_it() {
 
 #[test]
 fn a_stopping_server_drains_load_balancers_first() {
-    let mut house = House::new("drained");
+    let mut house = House::started_before("drained");
     house.serve_set(&[("FERROBASE_DRAIN", "3s")]);
     let [api, _, _, admin] = house.ports;
     until("the server is ready", || house.get(admin, "/ready").0 == 200);
@@ -216,7 +216,7 @@ fn a_stopping_server_drains_load_balancers_first() {
 
 #[test]
 fn a_second_signal_stops_it_without_waiting() {
-    let mut house = House::new("urged");
+    let mut house = House::started_before("urged");
     house.serve_set(&[("FERROBASE_DRAIN", "1h")]);
     let [api, _, _, admin] = house.ports;
     until("the server is ready", || house.get(admin, "/ready").0 == 200);
@@ -232,7 +232,7 @@ fn a_second_signal_stops_it_without_waiting() {
 /// reset when it closed the port.
 #[test]
 fn every_connection_that_begins_before_the_port_closes_is_answered() {
-    let mut house = House::new("last-connections");
+    let mut house = House::started_before("last-connections");
     house.serve_set(&[("FERROBASE_DRAIN", "500ms")]);
     let [api, _, _, admin] = house.ports;
     until("the server is ready", || house.get(admin, "/ready").0 == 200);

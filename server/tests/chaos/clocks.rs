@@ -19,7 +19,7 @@ async fn clock_jumps_lose_nothing() {
     }
     let (rounds, seed) = (setting("CHAOS_ROUNDS", 6).div_ceil(3), setting("CHAOS_SEED", 7));
     let http = client();
-    let mut server = ServerProcess::new();
+    let mut server = ServerProcess::started_before();
     let clock = server.root.join("clock");
     std::fs::write(&clock, "+0").expect("a clock");
     for (name, value) in [

@@ -17,7 +17,7 @@ async fn kills_and_stalls_lose_nothing_acknowledged() {
     let (rounds, seed) = (setting("CHAOS_ROUNDS", 6), setting("CHAOS_SEED", 7));
     let http = client();
     let mut random = StdRng::seed_from_u64(seed);
-    let mut server = ServerProcess::new();
+    let mut server = ServerProcess::started_before();
     let (url, mut writers) = started(&mut server, &http, seed).await;
     let mut faults: BTreeMap<&str, usize> = BTreeMap::new();
     for round in 0..rounds {

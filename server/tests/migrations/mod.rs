@@ -17,7 +17,7 @@ use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::migrate::{self, GivenUrls, Source};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-use crate::support::cluster::{Database, Template};
+use crate::support::cluster::{Database, Template, place};
 use crate::support::ports::free_port;
 
 /// An empty database and a folder for its migrations.
@@ -64,7 +64,7 @@ impl Fixture {
 
     fn folder() -> PathBuf {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(format!("ferrobase-migrate-{}-{number}", std::process::id()));
+        let root = place().join(format!("ferrobase-migrate-{}-{number}", std::process::id()));
         std::fs::create_dir_all(root.join("sql")).expect("a temporary directory");
         root
     }

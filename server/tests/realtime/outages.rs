@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::client::{Client, socket_url, token};
 use crate::support::TestApp;
+use crate::support::cluster::place;
 use crate::support::ports::free_port;
 use crate::support::valve::until;
 
@@ -199,7 +200,7 @@ struct Database {
 
 impl Database {
     async fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("ferrobase-outages-{}", uuid::Uuid::new_v4()));
+        let folder = place().join(format!("ferrobase-outages-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let options = EmbeddedOptions { data_root: folder.clone(), port: free_port(), ..EmbeddedOptions::default() };
         let postgres = EmbeddedPostgres::start(&options).await.expect("PostgreSQL starts");

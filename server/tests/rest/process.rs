@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::rest::house::{Ground, SECRET, connect};
+use crate::support::cluster::place;
 use crate::support::ports::free_port;
 use crate::support::valve::{Valve, until};
 use crate::support::wire::{Reply, parse, send};
@@ -28,7 +29,7 @@ impl Server {
     fn start(settings: &[(&str, &str)]) -> Self {
         let (port, admin) = (free_port(), free_port());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("ferrobase-process-{}-{number}", std::process::id()));
+        let folder = place().join(format!("ferrobase-process-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         std::fs::write(folder.join("ferrobase.toml"), "").expect("written");
         let file = |name: &str| Stdio::from(File::create(folder.join(name)).expect("a file"));
@@ -371,7 +372,7 @@ async fn over_socket(path: &Path, target: &str) -> Option<String> {
 async fn unix_sockets_have_the_configured_mode() {
     use std::os::unix::fs::PermissionsExt;
     let ground = Ground::new(None).await;
-    let folder = std::env::temp_dir().join(format!("ferrobase-sockets-{}", std::process::id()));
+    let folder = place().join(format!("ferrobase-sockets-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let (api, admin) = (folder.join("api"), folder.join("admin"));
     let server = Server::start(&[

@@ -250,15 +250,18 @@ pub fn with_database(url: &str, database: &str) -> String {
     parsed.into()
 }
 
+/// Where clusters lie. `tools/test.sh` names a folder in memory. Projects are no place for it: Deno reads nothing below /dev.
+pub fn place() -> PathBuf {
+    std::env::var_os("TEST_CLUSTERS").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
 async fn open(
     done: UnboundedSender<String>,
     suffix: &str,
     settings: &[(&str, &str)],
 ) -> (Cluster, Option<EmbeddedPostgres>) {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // `tools/test.sh` names one in memory. Projects are no place for it: Deno reads nothing below /dev.
-    let place = std::env::var_os("TEST_CLUSTERS").map_or_else(std::env::temp_dir, PathBuf::from);
-    let folder = place.join(format!("ferrobase-tests-{}{suffix}", std::process::id()));
+    let folder = place().join(format!("ferrobase-tests-{}{suffix}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("temporary folder");
     let (url, owner_url, postgres) = if let Ok(url) = std::env::var("TEST_DATABASE_URL") {
         make_templates(&url, &url).await;
@@ -312,13 +315,13 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Copies it with owners and modes, because PostgreSQL may run as another user and requires its files to be private.
     fn copy_to(&self, target: &Path) {
         copy(&self.cluster, target);
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// With owners and modes, because PostgreSQL may run as another user and requires its files to be private.
+pub fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("-a").args([from, to]).status().expect("cp");
     assert!(status.success(), "{} cannot be copied to {}", from.display(), to.display());
 }
@@ -334,7 +337,7 @@ async fn prepared() -> Prepared {
         for old in std::fs::read_dir(&kept).expect("a folder").flatten().filter(|entry| entry.path().is_dir()) {
             std::fs::remove_dir_all(old.path()).expect("an old cluster goes");
         }
-        let folder = std::env::temp_dir().join(format!("ferrobase-template-{}", std::process::id()));
+        let folder = place().join(format!("ferrobase-template-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("temporary folder");
         let postgres = start(&folder, &[]).await;
         make_templates(&postgres.admin_url, &postgres.url).await;
@@ -379,7 +382,7 @@ fn hash_of_inputs() -> String {
 
 /// However this program ends, PostgreSQL is stopped and the folder removed.
 #[allow(clippy::zombie_processes, reason = "the shell waits for our end, not we for its")]
-fn remove_with_this_program(folder: &Path, cluster: Option<&Path>) {
+pub fn remove_with_this_program(folder: &Path, cluster: Option<&Path>) {
     let stop = cluster.map_or_else(String::new, |cluster| {
         let pid_file = cluster.join("postmaster.pid");
         let pid_file = pid_file.display();
@@ -388,16 +391,14 @@ fn remove_with_this_program(folder: &Path, cluster: Option<&Path>) {
              n=0; while [ -e '{pid_file}' ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; "
         )
     });
-    let script = format!(
-        "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; {stop} rm -rf '{folder}'",
-        own = std::process::id(),
-        folder = folder.display(),
-    );
-    Command::new("sh")
+    // The pipe is closed with this program, as no other process inherits its end.
+    let script = format!("read -r _; {stop} rm -rf '{folder}'", folder = folder.display());
+    let mut shell = Command::new("sh")
         .args(["-c", &script])
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("a shell to clean up");
+    std::mem::forget(shell.stdin.take());
 }

@@ -11,11 +11,13 @@ use tokio_postgres::NoTls;
 
 pub use super::binary::DEADLINE;
 use super::binary::{self, SERVICE_KEY, database_url, until_healthy};
+use super::cluster::place;
+use super::first_start;
 use super::ports::free_ports;
 
 /// A folder that PostgreSQL's user passes through; from here on HTTPS works too.
 pub fn root() -> tempfile::TempDir {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir_in(place()).expect("a folder");
     std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
     let _ = rustls::crypto::ring::default_provider().install_default();
     root
@@ -33,6 +35,13 @@ pub struct House {
 impl House {
     pub fn new(root: &Path, name: &str) -> Self {
         Self { data: root.join(name), ports: free_ports(), settings: Vec::new(), server: None }
+    }
+
+    /// After a first start with the settings of development, for tests of what comes later.
+    pub fn started_before(root: &Path, name: &str) -> Self {
+        let house = Self::new(root, name);
+        first_start::copy_to(&house.data);
+        house
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
@@ -81,7 +90,7 @@ impl House {
 
 /// A server whose S3 protocol is the store of others' backups, with a bucket for them.
 pub async fn store_of_backups(root: &Path, http: &Client) -> House {
-    let mut store = House::new(root, "store");
+    let mut store = House::started_before(root, "store");
     store.settings = vec![("UPLOAD_FILE_SIZE_LIMIT", (1_u64 << 30).to_string())];
     store.serve(http).await;
     let bucket = request(http, Method::POST, store.url("/storage/v1/bucket")).json(&json!({ "name": "backups" }));

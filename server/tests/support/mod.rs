@@ -8,6 +8,7 @@ pub mod binary;
 pub mod cluster;
 pub mod commands;
 pub mod dump;
+pub mod first_start;
 pub mod outside;
 pub mod ports;
 pub mod server_process;

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::binary::{self, database_url, until_healthy};
 use super::ports::free_ports;
+use super::{cluster, first_start};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -26,7 +27,14 @@ pub struct ServerProcess {
 impl ServerProcess {
     pub fn new() -> Self {
         let name = format!("ferrobase-server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Self::at(std::env::temp_dir().join(name))
+        Self::at(cluster::place().join(name))
+    }
+
+    /// After a first start, for tests of what comes later.
+    pub fn started_before() -> Self {
+        let server = Self::new();
+        first_start::copy_to(&server.root.join("data"));
+        server
     }
 
     pub fn at(root: PathBuf) -> Self {
@@ -37,6 +45,8 @@ impl ServerProcess {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = binary::command(arguments, &self.root, &self.root.join("data"), self.ports);
         command.env("FERROBASE_STORAGE_DIR", self.root.join("files")).env("RUST_LOG", "warn");
+        // Clients sign up and in all the time.
+        command.env("FERROBASE_PASSWORD_COST", "4");
         command.envs(self.settings.iter().cloned());
         command
     }
