@@ -36,7 +36,7 @@ end_phase() {
   phase_begun=$SECONDS phase_cpu=$cpu
 }
 # From nothing, a sixth of what compiling our crates takes is for building again. Where somebody does, that goes on.
-[ -d target/debug/incremental ] || export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+[ -n "$(ls -A target/debug/incremental 2>/dev/null)" ] || export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
 # Thousands of databases and folders are made and removed again: in memory that costs no disk. On Linux with plenty of both;
 # `TMPDIR` names another place.
