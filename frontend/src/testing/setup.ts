@@ -7,7 +7,10 @@ configure({ asyncUtilTimeout: 30_000 });
 
 afterEach(() => {
   cleanup();
+  // the next file may have the same document (vitest.config.ts)
   localStorage.clear();
+  sessionStorage.clear();
+  window.history.replaceState(null, "", "/");
 });
 
 // jsdom has no layout, so the APIs used by Radix and our media hook report a desktop without overflow.
