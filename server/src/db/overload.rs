@@ -26,9 +26,9 @@ const HELD_BACK: Duration = Duration::from_millis(30);
 /// The longest that it is held back.
 const LONGEST_BACK: Duration = Duration::from_millis(500);
 /// Refusals a second for each processor, unless one would be held back for too long: of requests that went the whole way to here, where
-/// each costs as much of a processor as a quick request, and of those that are refused at the door ([`crate::http::door`]), where so many
-/// answer 2,000 clients within 50 ms (docs/reports/bench-overload.md).
-const REFUSALS: [usize; 2] = [5_000, 25_000];
+/// each costs as much of a processor as a quick request, and of those that are refused at the door ([`crate::http::door`]). Twice as many
+/// there answer 2,000 clients within 50 ms, but half as many rows are served then (docs/reports/bench-overload.md).
+const REFUSALS: [usize; 2] = [5_000, 12_000];
 /// How long after the last refusal the state ends.
 const CALM_AFTER: Duration = Duration::from_secs(1);
 /// How few requests are served at once at least.
