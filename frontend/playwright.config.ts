@@ -69,7 +69,7 @@ export default defineConfig({
       // That each page opens, fits, can be touched and passes axe on a phone is routes.spec.ts; the rest are the journeys
       // that go other ways there. What a size of screen does not change is looked at on the desk.
       testMatch: PHONE.map((name) => `${name}.spec.ts`),
-      // What stands on desks only; the test's title says what.
+      // What is the same on every screen, or stands on desks only.
       grepInvert: /@desk/,
       // one device pixel for each of CSS: painting seven times as many in software shows nothing more
       use: { ...devices["Pixel 7"], launchOptions, viewport: { width: 390, height: 844 }, deviceScaleFactor: 1 },

@@ -116,7 +116,7 @@ test("home: two entry links, fixed figures, three cards, a call to action, three
   await expect(page.getByRole("region", { name: "Success stories" }).locator("blockquote")).toHaveCount(3);
 });
 
-test("login: order of its elements and targets of its links", async ({ page }) => {
+test("login: order of its elements and targets of its links", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/login");
   await expect(page.getByRole("heading", { level: 1, name: "Welcome Back" })).toBeVisible();
   await expect(main(page).locator("section").first()).toHaveText(
@@ -129,7 +129,7 @@ test("login: order of its elements and targets of its links", async ({ page }) =
   ]);
 });
 
-test("signup: the role first, then the form with Back to the roles", async ({ page }) => {
+test("signup: the role first, then the form with Back to the roles", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/signup");
   await leads(main(page), [["Login", "/login"]]);
   for (const [role, words, title] of [
@@ -146,21 +146,25 @@ test("signup: the role first, then the form with Back to the roles", async ({ pa
   }
 });
 
-test("nonprofit signup: two disabled buttons, OR, four fields, terms, privacy, login", async ({ page }) => {
-  await open(page, "/nonprofit-signup");
-  for (const name of ["Sign up with Google", "Sign up with Microsoft"])
-    await expect(main(page).getByRole("button", { name })).toHaveAttribute("aria-disabled", "true");
-  await expect(main(page).getByText("OR", { exact: true })).toBeVisible();
-  for (const name of ["Full name", "Email", "Password", "Confirm password"])
-    await expect(main(page).getByLabel(name, { exact: true })).toBeVisible();
-  await leads(main(page), [
-    ["Terms of Service", "/terms"],
-    ["Privacy Policy", "/privacy"],
-    ["Login", "/login"],
-  ]);
-});
+test(
+  "nonprofit signup: two disabled buttons, OR, four fields, terms, privacy, login",
+  { tag: "@desk" },
+  async ({ page }) => {
+    await open(page, "/nonprofit-signup");
+    for (const name of ["Sign up with Google", "Sign up with Microsoft"])
+      await expect(main(page).getByRole("button", { name })).toHaveAttribute("aria-disabled", "true");
+    await expect(main(page).getByText("OR", { exact: true })).toBeVisible();
+    for (const name of ["Full name", "Email", "Password", "Confirm password"])
+      await expect(main(page).getByLabel(name, { exact: true })).toBeVisible();
+    await leads(main(page), [
+      ["Terms of Service", "/terms"],
+      ["Privacy Policy", "/privacy"],
+      ["Login", "/login"],
+    ]);
+  },
+);
 
-test("forgot password: sent, and 'Try Again' leads back to the form", async ({ page }) => {
+test("forgot password: sent, and 'Try Again' leads back to the form", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/forgot-password");
   await main(page).getByLabel("Email").fill("nobody-here@test.example");
   await main(page).getByRole("button", { name: "Send reset link" }).click();
@@ -170,7 +174,7 @@ test("forgot password: sent, and 'Try Again' leads back to the form", async ({ p
   await expect(main(page).getByLabel("Email")).toBeVisible();
 });
 
-test("reset password: only an access token of type recovery opens the form", async ({ page }) => {
+test("reset password: only an access token of type recovery opens the form", { tag: "@desk" }, async ({ page }) => {
   for (const query of ["", "?type=recovery", "?access_token=x&refresh_token=y&expires_at=1&type=signup"]) {
     await page.goto(`/reset-password${query}`);
     await expect(page.getByRole("heading", { level: 1, name: "Invalid Reset Link" }), query).toBeVisible();
@@ -181,7 +185,7 @@ test("reset password: only an access token of type recovery opens the form", asy
   }
 });
 
-test("about: mission, story, and a team that is still empty", async ({ page }) => {
+test("about: mission, story, and a team that is still empty", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/about-us");
   await expect(main(page).getByRole("heading", { level: 2 })).toHaveText(["Our Mission", "Our Story", "Our Team"]);
   await expect(main(page)).toContainText("The people behind AidBridge will introduce themselves here.");
@@ -189,24 +193,32 @@ test("about: mission, story, and a team that is still empty", async ({ page }) =
     await expect(main(page)).toContainText(kind);
 });
 
-test("how it works: three steps, three sections for nonprofits, questions, two links", async ({ page }) => {
-  await open(page, "/how-it-works");
-  await expect(page.getByRole("region", { name: "For Aid Seekers" }).getByRole("heading", { level: 3 })).toHaveText([
-    "Submit a request",
-    "Track the status",
-    "Receive communication",
-  ]);
-  await expect(main(page).locator("dt")).toHaveText(["Request dashboard", "Budget control", "Automated communication"]);
-  const question = main(page).locator(".acc").getByRole("button").first();
-  await question.click();
-  await expect(question).toHaveAttribute("aria-expanded", "true");
-  await leads(main(page), [
-    ["Submit Aid Request", "/submit-request"],
-    ["Nonprofit Login", "/nonprofit-login"],
-  ]);
-});
+test(
+  "how it works: three steps, three sections for nonprofits, questions, two links",
+  { tag: "@desk" },
+  async ({ page }) => {
+    await open(page, "/how-it-works");
+    await expect(page.getByRole("region", { name: "For Aid Seekers" }).getByRole("heading", { level: 3 })).toHaveText([
+      "Submit a request",
+      "Track the status",
+      "Receive communication",
+    ]);
+    await expect(main(page).locator("dt")).toHaveText([
+      "Request dashboard",
+      "Budget control",
+      "Automated communication",
+    ]);
+    const question = main(page).locator(".acc").getByRole("button").first();
+    await question.click();
+    await expect(question).toHaveAttribute("aria-expanded", "true");
+    await leads(main(page), [
+      ["Submit Aid Request", "/submit-request"],
+      ["Nonprofit Login", "/nonprofit-login"],
+    ]);
+  },
+);
 
-test("for nonprofits: signup, donor communication, login", async ({ page }) => {
+test("for nonprofits: signup, donor communication, login", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/for-nonprofits");
   await expect(main(page)).toContainText("For Nonprofits");
   await leads(main(page), [
@@ -216,25 +228,29 @@ test("for nonprofits: signup, donor communication, login", async ({ page }) => {
   ]);
 });
 
-test("the FAQ: 3-5 business days, no edit but a withdrawal, a mail to support, two cards", async ({ page }) => {
-  await open(page, "/faq");
-  for (const [question, answer] of [
-    ["How long until I hear something?", /3-5 business days.*5-7 days/],
-    ["Can I edit my request after I send it?", /^No\..*withdraw it and send it again/],
-    ["Does it cost anything?", /free for aid seekers.*donations/],
-  ] as const) {
-    await main(page).getByRole("button", { name: question }).click();
-    await expect(main(page).getByRole("region", { name: question })).toHaveText(answer);
-  }
-  await expect(main(page).getByRole("link", { name: "Contact Support" })).toHaveAttribute("href", /^mailto:.+@/);
-  for (const [name, to] of [
-    ["How It Works", "/how-it-works"],
-    ["Resource Library", "/resource-library"],
-  ] as const)
-    await expect(main(page).getByRole("link", { name })).toHaveAttribute("href", to);
-});
+test(
+  "the FAQ: 3-5 business days, no edit but a withdrawal, a mail to support, two cards",
+  { tag: "@desk" },
+  async ({ page }) => {
+    await open(page, "/faq");
+    for (const [question, answer] of [
+      ["How long until I hear something?", /3-5 business days.*5-7 days/],
+      ["Can I edit my request after I send it?", /^No\..*withdraw it and send it again/],
+      ["Does it cost anything?", /free for aid seekers.*donations/],
+    ] as const) {
+      await main(page).getByRole("button", { name: question }).click();
+      await expect(main(page).getByRole("region", { name: question })).toHaveText(answer);
+    }
+    await expect(main(page).getByRole("link", { name: "Contact Support" })).toHaveAttribute("href", /^mailto:.+@/);
+    for (const [name, to] of [
+      ["How It Works", "/how-it-works"],
+      ["Resource Library", "/resource-library"],
+    ] as const)
+      await expect(main(page).getByRole("link", { name })).toHaveAttribute("href", to);
+  },
+);
 
-test("the blog: each post with title, excerpt, date, category and picture", async ({ page }) => {
+test("the blog: each post with title, excerpt, date, category and picture", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/blog");
   const posts = main(page).getByRole("article");
   await expect(posts).toHaveCount(3);
@@ -247,7 +263,7 @@ test("the blog: each post with title, excerpt, date, category and picture", asyn
   }
 });
 
-test("features: nine features, a card for each side, a link to pricing", async ({ page }) => {
+test("features: nine features, a card for each side, a link to pricing", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/features");
   await expect(main(page).locator("dt")).toHaveText([
     "Multilingual support",
@@ -271,19 +287,23 @@ test("features: nine features, a card for each side, a link to pricing", async (
   ]);
 });
 
-test("partners: five, each with place, services and website, and how to become one", async ({ page }) => {
-  await open(page, "/partners");
-  const partners = main(page).getByRole("article");
-  await expect(partners).toHaveCount(5);
-  for (const partner of await partners.all()) {
-    await expect(partner.getByRole("heading", { level: 2 })).toHaveText(/\w/);
-    expect(await partner.getByRole("listitem").count()).toBeGreaterThan(0);
-    await expect(partner.getByRole("link")).toHaveAttribute("href", /^https:\/\//);
-  }
-  await expect(main(page).getByRole("heading", { name: "Become a Partner" })).toBeVisible();
-});
+test(
+  "partners: five, each with place, services and website, and how to become one",
+  { tag: "@desk" },
+  async ({ page }) => {
+    await open(page, "/partners");
+    const partners = main(page).getByRole("article");
+    await expect(partners).toHaveCount(5);
+    for (const partner of await partners.all()) {
+      await expect(partner.getByRole("heading", { level: 2 })).toHaveText(/\w/);
+      expect(await partner.getByRole("listitem").count()).toBeGreaterThan(0);
+      await expect(partner.getByRole("link")).toHaveAttribute("href", /^https:\/\//);
+    }
+    await expect(main(page).getByRole("heading", { name: "Become a Partner" })).toBeVisible();
+  },
+);
 
-test("pricing: three plans with prices and features", async ({ page }) => {
+test("pricing: three plans with prices and features", { tag: "@desk" }, async ({ page }) => {
   await open(page, "/pricing");
   const plans: [string, RegExp, string[], string[]][] = [
     [
@@ -317,21 +337,23 @@ test("pricing: three plans with prices and features", async ({ page }) => {
   await expect(page.getByRole("dialog", { name: "Make a Donation" })).toBeVisible();
 });
 
-test("the resource library: three coming-soon sections with inactive buttons, the available one, the contact", async ({
-  page,
-}) => {
-  await open(page, "/resource-library");
-  for (const name of ["Featured Resources", "Guides", "Video Tutorials", "Best Practices"])
-    await expect(main(page).getByRole("heading", { level: 2, name })).toBeVisible();
-  const buttons = main(page).getByRole("button");
-  await expect(buttons).toHaveText(Array.from({ length: 9 }, () => "Coming Soon"));
-  for (const button of await buttons.all()) {
-    await expect(button).toHaveAttribute("aria-disabled", "true");
-    await button.click({ force: true });
-  }
-  await expect(page).toHaveURL("/resource-library");
-  await expect(main(page).getByRole("link", { name: /@/ })).toHaveAttribute("href", /^mailto:/);
-});
+test(
+  "the resource library: three coming-soon sections with inactive buttons, the available one, the contact",
+  { tag: "@desk" },
+  async ({ page }) => {
+    await open(page, "/resource-library");
+    for (const name of ["Featured Resources", "Guides", "Video Tutorials", "Best Practices"])
+      await expect(main(page).getByRole("heading", { level: 2, name })).toBeVisible();
+    const buttons = main(page).getByRole("button");
+    await expect(buttons).toHaveText(Array.from({ length: 9 }, () => "Coming Soon"));
+    for (const button of await buttons.all()) {
+      await expect(button).toHaveAttribute("aria-disabled", "true");
+      await button.click({ force: true });
+    }
+    await expect(page).toHaveURL("/resource-library");
+    await expect(main(page).getByRole("link", { name: /@/ })).toHaveAttribute("href", /^mailto:/);
+  },
+);
 
 test("a page that waits for the session shows the full-screen loading view", async ({ page, people, accessible }) => {
   await people.signIn(page, await people.create("requester"));

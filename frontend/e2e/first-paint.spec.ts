@@ -32,40 +32,44 @@ test("a landing page is readable before the app's code has loaded and looks the 
   }
 });
 
-test("landing pages use the language of the URL, the earlier choice or the browser", async ({ browser, baseURL }) => {
-  const scripts = /\/assets\/.*\.js$/;
-  for (const [locale, address, heading, chosen] of [
-    ["fr-CA", "/request-submission", "Choisissez le type d’aide", "fr"],
-    ["es-419", "/request-status", "Estado de la solicitud", "es"],
-    ["en-US", "/request-submission?lang=ht", "Chwazi kalite èd la", "ht"],
-  ] as const) {
-    const context = await browser.newContext({ locale, baseURL });
-    const page = await context.newPage();
-    await page.route(scripts, (route) => route.abort());
-    await page.goto(address);
-    const stands = page.locator(".before-app").filter({ visible: true }).getByRole("heading", { level: 1 });
-    await expect(stands).toHaveText(heading);
-    await expect(page.locator("html")).toHaveAttribute("lang", chosen);
-    // the app says the same, in the same language
-    await page.unroute(scripts);
-    await page.goto(address);
-    await expect(page.locator(".before-app")).toHaveCount(0);
-    await expect(page.getByRole("heading", { level: 1 })).toHaveText(heading);
-    await expect(page.locator("html")).toHaveAttribute("lang", chosen);
-    // what was asked for once is kept
-    await page.route(scripts, (route) => route.abort());
-    await page.goto(new URL(address, baseURL).pathname);
-    await expect(stands).toHaveText(heading);
-    // another one that the server does not know of: nothing is shown that would change under the reader's eyes
-    await context.clearCookies();
-    await page.evaluate(() => localStorage.setItem("aidbridge-language", "en"));
-    await page.reload();
-    if (locale !== "en-US") await expect(stands).toHaveCount(0);
-    await context.close();
-  }
-});
+test(
+  "landing pages use the language of the URL, the earlier choice or the browser",
+  { tag: "@desk" },
+  async ({ browser, baseURL }) => {
+    const scripts = /\/assets\/.*\.js$/;
+    for (const [locale, address, heading, chosen] of [
+      ["fr-CA", "/request-submission", "Choisissez le type d’aide", "fr"],
+      ["es-419", "/request-status", "Estado de la solicitud", "es"],
+      ["en-US", "/request-submission?lang=ht", "Chwazi kalite èd la", "ht"],
+    ] as const) {
+      const context = await browser.newContext({ locale, baseURL });
+      const page = await context.newPage();
+      await page.route(scripts, (route) => route.abort());
+      await page.goto(address);
+      const stands = page.locator(".before-app").filter({ visible: true }).getByRole("heading", { level: 1 });
+      await expect(stands).toHaveText(heading);
+      await expect(page.locator("html")).toHaveAttribute("lang", chosen);
+      // the app says the same, in the same language
+      await page.unroute(scripts);
+      await page.goto(address);
+      await expect(page.locator(".before-app")).toHaveCount(0);
+      await expect(page.getByRole("heading", { level: 1 })).toHaveText(heading);
+      await expect(page.locator("html")).toHaveAttribute("lang", chosen);
+      // what was asked for once is kept
+      await page.route(scripts, (route) => route.abort());
+      await page.goto(new URL(address, baseURL).pathname);
+      await expect(stands).toHaveText(heading);
+      // another one that the server does not know of: nothing is shown that would change under the reader's eyes
+      await context.clearCookies();
+      await page.evaluate(() => localStorage.setItem("aidbridge-language", "en"));
+      await page.reload();
+      if (locale !== "en-US") await expect(stands).toHaveCount(0);
+      await context.close();
+    }
+  },
+);
 
-test("the first paint waits for the app where the page may differ", async ({ page }) => {
+test("the first paint waits for the app where the page may differ", { tag: "@desk" }, async ({ page }) => {
   await page.route(/\/assets\/.*\.js$/, (route) => route.abort());
   const standing = page.locator(".before-app").filter({ visible: true });
   for (const address of ["/about-us", "/login?error=access_denied", "/submit-request?form=single", "/my-requests"]) {
@@ -108,27 +112,29 @@ test("leaving the request pages by 'Exit this page' is immediate and the back bu
   }
 });
 
-test("the first question of the request form needs only its own files, and the next step loads the rest", async ({
-  page,
-}) => {
-  // of the rest of the form, of supabase-js, of Radix, and of the web font
-  const rest = /\/assets\/(?!index|question|pictures|request-form).*\.(?:js|woff2)$/;
-  let asked = 0;
-  await page.route(rest, (route) => {
-    asked += 1;
-    return route.abort();
-  });
-  await page.goto("/request-submission");
-  const card = page.getByRole("button", { name: /^Rent Support/ });
-  await card.click();
-  expect(asked).toBeGreaterThan(0);
-  await expect(page.getByRole("heading", { level: 1, name: "Choose nonprofits" })).toBeVisible();
-  // the rest fails to load: the page says so, and the answer stays
-  const again = page.getByRole("button", { name: "Try again" });
-  await expect(again).toBeVisible();
-  await page.unroute(rest);
-  await again.click();
-  await expect(page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first()).toBeVisible();
-  await page.goBack();
-  await expect(card).toHaveAttribute("aria-pressed", "true");
-});
+test(
+  "the first question of the request form needs only its own files, and the next step loads the rest",
+  { tag: "@desk" },
+  async ({ page }) => {
+    // of the rest of the form, of supabase-js, of Radix, and of the web font
+    const rest = /\/assets\/(?!index|question|pictures|request-form).*\.(?:js|woff2)$/;
+    let asked = 0;
+    await page.route(rest, (route) => {
+      asked += 1;
+      return route.abort();
+    });
+    await page.goto("/request-submission");
+    const card = page.getByRole("button", { name: /^Rent Support/ });
+    await card.click();
+    expect(asked).toBeGreaterThan(0);
+    await expect(page.getByRole("heading", { level: 1, name: "Choose nonprofits" })).toBeVisible();
+    // the rest fails to load: the page says so, and the answer stays
+    const again = page.getByRole("button", { name: "Try again" });
+    await expect(again).toBeVisible();
+    await page.unroute(rest);
+    await again.click();
+    await expect(page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first()).toBeVisible();
+    await page.goBack();
+    await expect(card).toHaveAttribute("aria-pressed", "true");
+  },
+);

@@ -189,66 +189,74 @@ test.describe("deciding on a request", () => {
     await expect(page.getByText("Outside our area.")).toBeVisible();
   });
 
-  test("a withdrawn request says so, whether it was open or not", async ({ page, request, people, accessible }) => {
-    const { organization, sent } = await opened(page, request, people);
-    await expect(page.getByText("We need food until my new job starts.")).toBeVisible();
-    await answer(page, "Request More Information");
-    await page.getByLabel("What do you need?").fill("A letter, please.");
-    await rpc(request, sent.person.accessToken, "withdraw_request", { id: sent.id });
-    // the answer comes too late
-    await page.getByRole("button", { name: "Request information" }).click();
-    await expect(toast(page, "This request changed while you had it open")).toContainText(
-      "This request has already been withdrawn.",
-    );
-    const panel = page.locator(".decide");
-    await expect(panel.getByText("This request has already been withdrawn.")).toBeVisible();
-    await accessible(page, page.getByRole("main"));
-    await expect(panel.getByRole("button")).toHaveCount(0);
+  test(
+    "a withdrawn request says so, whether it was open or not",
+    { tag: "@desk" },
+    async ({ page, request, people, accessible }) => {
+      const { organization, sent } = await opened(page, request, people);
+      await expect(page.getByText("We need food until my new job starts.")).toBeVisible();
+      await answer(page, "Request More Information");
+      await page.getByLabel("What do you need?").fill("A letter, please.");
+      await rpc(request, sent.person.accessToken, "withdraw_request", { id: sent.id });
+      // the answer comes too late
+      await page.getByRole("button", { name: "Request information" }).click();
+      await expect(toast(page, "This request changed while you had it open")).toContainText(
+        "This request has already been withdrawn.",
+      );
+      const panel = page.locator(".decide");
+      await expect(panel.getByText("This request has already been withdrawn.")).toBeVisible();
+      await accessible(page, page.getByRole("main"));
+      await expect(panel.getByRole("button")).toHaveCount(0);
 
-    const unread = await ask(request, people, [organization]);
-    await rpc(request, unread.person.accessToken, "withdraw_request", { id: unread.id });
-    await page.goto(`/nonprofit-request/${unread.number}`);
-    await expect(page.getByText("This request has already been withdrawn.", { exact: true })).toBeVisible();
-    // whom nobody here had seen stays unseen
-    await expect(page.getByText("We need food until my new job starts.")).toHaveCount(0);
-  });
+      const unread = await ask(request, people, [organization]);
+      await rpc(request, unread.person.accessToken, "withdraw_request", { id: unread.id });
+      await page.goto(`/nonprofit-request/${unread.number}`);
+      await expect(page.getByText("This request has already been withdrawn.", { exact: true })).toBeVisible();
+      // whom nobody here had seen stays unseen
+      await expect(page.getByText("We need food until my new job starts.")).toHaveCount(0);
+    },
+  );
 
-  test("above the limit two different people must approve", async ({ page, request, people, browser, accessible }) => {
-    const { organization, admin } = await found(request, people);
-    const manager = await join(request, people, admin, organization, "manager");
-    await rpc(request, admin.accessToken, "set_second_approval", { nonprofit_id: organization.id, above: 100 });
-    await rpc(request, admin.accessToken, "record_donation", {
-      nonprofit_id: organization.id,
-      amount: 5000,
-      donor_name: "Daniel",
-    });
-    const sent = await ask(request, people, [organization], "500");
-    await people.signIn(page, manager);
-    await page.goto(`/nonprofit-request/${sent.id}`);
-    await answer(page, "Approve Request");
-    await expect(page.getByRole("dialog").getByText("This amount needs two approvals.")).toBeVisible();
-    await accessible(page, page.getByRole("dialog"));
-    await page.getByRole("button", { name: "Approve for $500" }).click();
-    await expect(toast(page, "First approval given")).toBeVisible();
-    await expect(page.locator(".page-head .badge")).toHaveText("Processing");
-    await expect(page.getByText("You gave the first approval for $500")).toBeVisible();
-    await accessible(page, page.getByRole("main"));
-    await expect(page.getByRole("button", { name: "Give second approval" })).toHaveCount(0);
+  test(
+    "above the limit two different people must approve",
+    { tag: "@desk" },
+    async ({ page, request, people, browser, accessible }) => {
+      const { organization, admin } = await found(request, people);
+      const manager = await join(request, people, admin, organization, "manager");
+      await rpc(request, admin.accessToken, "set_second_approval", { nonprofit_id: organization.id, above: 100 });
+      await rpc(request, admin.accessToken, "record_donation", {
+        nonprofit_id: organization.id,
+        amount: 5000,
+        donor_name: "Daniel",
+      });
+      const sent = await ask(request, people, [organization], "500");
+      await people.signIn(page, manager);
+      await page.goto(`/nonprofit-request/${sent.id}`);
+      await answer(page, "Approve Request");
+      await expect(page.getByRole("dialog").getByText("This amount needs two approvals.")).toBeVisible();
+      await accessible(page, page.getByRole("dialog"));
+      await page.getByRole("button", { name: "Approve for $500" }).click();
+      await expect(toast(page, "First approval given")).toBeVisible();
+      await expect(page.locator(".page-head .badge")).toHaveText("Processing");
+      await expect(page.getByText("You gave the first approval for $500")).toBeVisible();
+      await accessible(page, page.getByRole("main"));
+      await expect(page.getByRole("button", { name: "Give second approval" })).toHaveCount(0);
 
-    const context = await browser.newContext({ viewport: page.viewportSize() });
-    const second = await context.newPage();
-    await people.signIn(second, admin);
-    await second.goto(`/nonprofit-request/${sent.id}`);
-    await expect(second.getByText("Ruth Okonkwo approved $500")).toBeVisible();
-    await accessible(second);
-    await answer(second, "Give second approval");
-    await second.getByRole("button", { name: "Approve for $500" }).click();
-    await expect(toast(second, "Request Approved")).toBeVisible();
-    await expect(second.locator(".page-head .badge")).toHaveText("Approved");
-    await context.close();
-  });
+      const context = await browser.newContext({ viewport: page.viewportSize() });
+      const second = await context.newPage();
+      await people.signIn(second, admin);
+      await second.goto(`/nonprofit-request/${sent.id}`);
+      await expect(second.getByText("Ruth Okonkwo approved $500")).toBeVisible();
+      await accessible(second);
+      await answer(second, "Give second approval");
+      await second.getByRole("button", { name: "Approve for $500" }).click();
+      await expect(toast(second, "Request Approved")).toBeVisible();
+      await expect(second.locator(".page-head .badge")).toHaveText("Approved");
+      await context.close();
+    },
+  );
 
-  test("staff cannot decide their own request", async ({ page, request, people, accessible }) => {
+  test("staff cannot decide their own request", { tag: "@desk" }, async ({ page, request, people, accessible }) => {
     const { organization, admin } = await found(request, people);
     const sent = await submitAs(request, admin, [organization]);
     await people.signIn(page, admin);
@@ -258,7 +266,7 @@ test.describe("deciding on a request", () => {
     await accessible(page);
   });
 
-  test("an unknown request redirects to the list", async ({ page, request, people }) => {
+  test("an unknown request redirects to the list", { tag: "@desk" }, async ({ page, request, people }) => {
     const { admin } = await found(request, people);
     await people.signIn(page, admin);
     const wasSaid = await watchToasts(page);

@@ -123,26 +123,27 @@ test("a guest asks for help, loses no answers and can look the request up", asyn
   await expect(page.locator(".result").getByText("Pending")).toBeVisible();
 });
 
-test("nonprofits that help with the category come first, then those in the requester's area", async ({
-  page,
-  accessible,
-}) => {
-  await page.goto("/submit-request");
-  await button(page, /^Medical Aid/).click();
-  const cards = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox");
-  await expect(cards.first()).toHaveAccessibleName(/Harbor Relief Fund.*3 days.*Helps with Medical Aid/);
-  await expect(cards.nth(1)).toHaveAccessibleName(/Hillside Community Clinic.*5 days.*Helps with Medical Aid/);
-  await page.getByLabel("Where are you now?").fill("Lewiston");
-  await expect(cards.first()).toHaveAccessibleName(/Hillside Community Clinic.*Helps where you are/);
-  await accessible(page);
-  // nothing of it is an answer
-  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
-  await button(page, "Continue").click();
-  await expect(page.getByLabel("First name")).toBeVisible();
-  expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain("Lewiston");
-});
+test(
+  "nonprofits that help with the category come first, then those in the requester's area",
+  { tag: "@desk" },
+  async ({ page, accessible }) => {
+    await page.goto("/submit-request");
+    await button(page, /^Medical Aid/).click();
+    const cards = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox");
+    await expect(cards.first()).toHaveAccessibleName(/Harbor Relief Fund.*3 days.*Helps with Medical Aid/);
+    await expect(cards.nth(1)).toHaveAccessibleName(/Hillside Community Clinic.*5 days.*Helps with Medical Aid/);
+    await page.getByLabel("Where are you now?").fill("Lewiston");
+    await expect(cards.first()).toHaveAccessibleName(/Hillside Community Clinic.*Helps where you are/);
+    await accessible(page);
+    // nothing of it is an answer
+    await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
+    await button(page, "Continue").click();
+    await expect(page.getByLabel("First name")).toBeVisible();
+    expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain("Lewiston");
+  },
+);
 
-test("the whole wizard works from the keyboard", async ({ page }) => {
+test("the whole wizard works from the keyboard", { tag: "@desk" }, async ({ page }) => {
   await page.goto("/submit-request");
   await button(page, /^Rent Support/).focus();
   await page.keyboard.press("Enter");
@@ -205,52 +206,51 @@ test("the whole wizard works from the keyboard", async ({ page }) => {
   await expect(heading(page, "Request submitted successfully")).toBeVisible();
 });
 
-test("a guest who verifies the email keeps the request in the account", async ({
-  page,
-  people,
-  request,
-  accessible,
-}) => {
-  const account = await people.create("requester", "Paula Prudence");
-  // an account whose address nobody has proved might be anybody's
-  await prove(request, account);
-  await page.goto("/submit-request");
-  await button(page, /^Food Assistance/).click();
-  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
-  await button(page, "Continue").click();
-  await fillPersonal(page, account.email);
-  await button(page, "Find my account").click();
-  await expect(page.getByText(`We sent a code with six digits to ${account.email}.`)).toBeVisible();
-  await accessible(page);
-  // before the code comes back, nothing says that an account exists
-  await expect(page.getByText("Paula Prudence")).toHaveCount(0);
-  const code = /\b\d{6}\b/.exec((await mailTo(request, account.email, /code/i, { count: 2 })).text)?.[0] ?? "";
-  await page.getByLabel("Code").fill(code === "000000" ? "000001" : "000000");
-  await button(page, "Check code").click();
-  await expect(page.getByText(/This code is not right/)).toBeVisible();
-  await accessible(page, page.getByRole("main"));
-  await page.getByLabel("Code").fill(code);
-  await button(page, "Check code").click();
-  await expect(page.getByRole("radio", { name: /Paula Prudence/ })).toBeChecked();
-  await accessible(page);
-  await button(page, "Continue with Selected Account").click();
-  await expect(page.getByText("This request will be in the account of Paula Prudence.")).toBeVisible();
-  await button(page, "Next").click();
-  await fillContact(page);
-  await button(page, "Continue").click();
-  await page.getByLabel("Details").fill(DESCRIPTION);
-  await button(page, "Continue").click();
-  await page.getByRole("checkbox", { name: /You may contact me/ }).click();
-  await button(page, "Submit Request").click();
-  const number = (await page.getByTestId("request-number").innerText()).trim();
-  const mine = await rpc<{ recent: { request_number: string }[] }>(
-    request,
-    account.accessToken,
-    "requester_dashboard",
-    {},
-  );
-  expect(mine.recent.map((line) => line.request_number)).toContain(number);
-});
+test(
+  "a guest who verifies the email keeps the request in the account",
+  { tag: "@desk" },
+  async ({ page, people, request, accessible }) => {
+    const account = await people.create("requester", "Paula Prudence");
+    // an account whose address nobody has proved might be anybody's
+    await prove(request, account);
+    await page.goto("/submit-request");
+    await button(page, /^Food Assistance/).click();
+    await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
+    await button(page, "Continue").click();
+    await fillPersonal(page, account.email);
+    await button(page, "Find my account").click();
+    await expect(page.getByText(`We sent a code with six digits to ${account.email}.`)).toBeVisible();
+    await accessible(page);
+    // before the code comes back, nothing says that an account exists
+    await expect(page.getByText("Paula Prudence")).toHaveCount(0);
+    const code = /\b\d{6}\b/.exec((await mailTo(request, account.email, /code/i, { count: 2 })).text)?.[0] ?? "";
+    await page.getByLabel("Code").fill(code === "000000" ? "000001" : "000000");
+    await button(page, "Check code").click();
+    await expect(page.getByText(/This code is not right/)).toBeVisible();
+    await accessible(page, page.getByRole("main"));
+    await page.getByLabel("Code").fill(code);
+    await button(page, "Check code").click();
+    await expect(page.getByRole("radio", { name: /Paula Prudence/ })).toBeChecked();
+    await accessible(page);
+    await button(page, "Continue with Selected Account").click();
+    await expect(page.getByText("This request will be in the account of Paula Prudence.")).toBeVisible();
+    await button(page, "Next").click();
+    await fillContact(page);
+    await button(page, "Continue").click();
+    await page.getByLabel("Details").fill(DESCRIPTION);
+    await button(page, "Continue").click();
+    await page.getByRole("checkbox", { name: /You may contact me/ }).click();
+    await button(page, "Submit Request").click();
+    const number = (await page.getByTestId("request-number").innerText()).trim();
+    const mine = await rpc<{ recent: { request_number: string }[] }>(
+      request,
+      account.accessToken,
+      "requester_dashboard",
+      {},
+    );
+    expect(mine.recent.map((line) => line.request_number)).toContain(number);
+  },
+);
 
 test("the single page sends the same request and takes over the wizard's answers", async ({ page, accessible }) => {
   const email = `single-${randomUUID()}@test.example`;
@@ -292,33 +292,41 @@ test("the single page sends the same request and takes over the wizard's answers
   await expect(heading(page, "Request submitted successfully")).toBeVisible();
 });
 
-test("on the single page a guest may begin with the name, and a reload does not lose it", async ({ page }) => {
-  await page.goto("/submit-request?form=single");
-  await page.getByLabel("First name").fill("Marie");
-  await page.getByLabel("City").fill("Portland");
-  await page.reload();
-  await expect(page.getByLabel("First name")).toHaveValue("Marie");
-  await expect(page.getByLabel("City")).toHaveValue("Portland");
-});
+test(
+  "on the single page a guest may begin with the name, and a reload does not lose it",
+  { tag: "@desk" },
+  async ({ page }) => {
+    await page.goto("/submit-request?form=single");
+    await page.getByLabel("First name").fill("Marie");
+    await page.getByLabel("City").fill("Portland");
+    await page.reload();
+    await expect(page.getByLabel("First name")).toHaveValue("Marie");
+    await expect(page.getByLabel("City")).toHaveValue("Portland");
+  },
+);
 
-test("the single page fills in the signed-in user even if the last request loads late", async ({ page, people }) => {
-  const account = await people.create("requester", "Marie Désir");
-  await people.signIn(page, account);
-  // never answered
-  await page.route(/\/rest\/v1\/requests\?.*order=submitted_at/, () => undefined);
-  await page.goto("/submit-request?form=single");
-  await page.getByLabel("Category").selectOption("Food Assistance");
-  await page.getByLabel("Details").fill(DESCRIPTION);
-  await chooseHarbor(page);
-  await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
-  await fillContact(page);
-  await expect(page.getByLabel("First name")).toHaveValue("Marie");
-  await expect(page.getByLabel("Last name")).toHaveValue("Désir");
-  await expect(page.getByLabel("Email", { exact: true })).toHaveValue(account.email);
-  await page.getByRole("checkbox", { name: /You may contact me/ }).click();
-  await button(page, "Submit Request").click();
-  await expect(heading(page, "Request submitted successfully")).toBeVisible();
-});
+test(
+  "the single page fills in the signed-in user even if the last request loads late",
+  { tag: "@desk" },
+  async ({ page, people }) => {
+    const account = await people.create("requester", "Marie Désir");
+    await people.signIn(page, account);
+    // never answered
+    await page.route(/\/rest\/v1\/requests\?.*order=submitted_at/, () => undefined);
+    await page.goto("/submit-request?form=single");
+    await page.getByLabel("Category").selectOption("Food Assistance");
+    await page.getByLabel("Details").fill(DESCRIPTION);
+    await chooseHarbor(page);
+    await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
+    await fillContact(page);
+    await expect(page.getByLabel("First name")).toHaveValue("Marie");
+    await expect(page.getByLabel("Last name")).toHaveValue("Désir");
+    await expect(page.getByLabel("Email", { exact: true })).toHaveValue(account.email);
+    await page.getByRole("checkbox", { name: /You may contact me/ }).click();
+    await button(page, "Submit Request").click();
+    await expect(heading(page, "Request submitted successfully")).toBeVisible();
+  },
+);
 
 test("on a shared phone a guest's answers stay in the tab", async ({ page, context, accessible }) => {
   await page.goto("/submit-request");
@@ -338,80 +346,81 @@ test("on a shared phone a guest's answers stay in the tab", async ({ page, conte
   await expect(next.getByText("You have a request that is not sent yet")).toHaveCount(0);
 });
 
-test("a first save whose response is lost creates one draft, which becomes the request", async ({
-  page,
-  people,
-  request,
-}) => {
-  const account = await people.create("requester", "Marie Désir");
-  await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
-  await people.signIn(page, account);
-  let saved = 0;
-  await page.route("**/rest/v1/rpc/save_draft", async (route) => {
-    // a save that arrives after the request was sent is refused
-    if ((await route.fetch()).ok()) saved++;
-    await route.abort("connectionreset");
-  });
-  await page.goto("/submit-request?form=single");
-  await page.getByLabel("Category").selectOption("Food Assistance");
-  await page.getByLabel("Details").fill(DESCRIPTION);
-  await button(page, "Save draft").click();
-  await toast(page, "We could not save your draft");
-  // the account has it all the same; saving again is the same draft, in which nothing is lost
-  await chooseHarbor(page);
-  const before = saved;
-  await button(page, "Save draft").click();
-  await expect.poll(() => saved).toBeGreaterThan(before);
-  const other = await page.context().newPage();
-  await other.goto("/request-drafts");
-  await expect(other.getByRole("heading", { name: "Food Assistance" })).toHaveCount(1);
+test(
+  "a first save whose response is lost creates one draft, which becomes the request",
+  { tag: "@desk" },
+  async ({ page, people, request }) => {
+    const account = await people.create("requester", "Marie Désir");
+    await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
+    await people.signIn(page, account);
+    let saved = 0;
+    await page.route("**/rest/v1/rpc/save_draft", async (route) => {
+      // a save that arrives after the request was sent is refused
+      if ((await route.fetch()).ok()) saved++;
+      await route.abort("connectionreset");
+    });
+    await page.goto("/submit-request?form=single");
+    await page.getByLabel("Category").selectOption("Food Assistance");
+    await page.getByLabel("Details").fill(DESCRIPTION);
+    await button(page, "Save draft").click();
+    await toast(page, "We could not save your draft");
+    // the account has it all the same; saving again is the same draft, in which nothing is lost
+    await chooseHarbor(page);
+    const before = saved;
+    await button(page, "Save draft").click();
+    await expect.poll(() => saved).toBeGreaterThan(before);
+    const other = await page.context().newPage();
+    await other.goto("/request-drafts");
+    await expect(other.getByRole("heading", { name: "Food Assistance" })).toHaveCount(1);
 
-  await expect(page.getByLabel("Details")).toHaveValue(DESCRIPTION);
-  await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
-  await fillContact(page);
-  await page.getByRole("checkbox", { name: /You may contact me/ }).click();
-  await button(page, "Submit Request").click();
-  await expect(heading(page, "Request submitted successfully")).toBeVisible();
-  await other.reload();
-  await expect(other.getByText("No Saved Drafts")).toBeVisible();
-  await other.goto("/my-requests");
-  await expect(other.getByRole("heading", { level: 2, name: "1 request" })).toBeVisible();
-});
+    await expect(page.getByLabel("Details")).toHaveValue(DESCRIPTION);
+    await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
+    await fillContact(page);
+    await page.getByRole("checkbox", { name: /You may contact me/ }).click();
+    await button(page, "Submit Request").click();
+    await expect(heading(page, "Request submitted successfully")).toBeVisible();
+    await other.reload();
+    await expect(other.getByText("No Saved Drafts")).toBeVisible();
+    await other.goto("/my-requests");
+    await expect(other.getByRole("heading", { level: 2, name: "1 request" })).toBeVisible();
+  },
+);
 
-test("offline and server faults lose no answers, and a repeated submit returns the same number", async ({
-  page,
-  context,
-}) => {
-  const email = `twice-${randomUUID()}@test.example`;
-  await answerAll(page, email);
+test(
+  "offline and server faults lose no answers, and a repeated submit returns the same number",
+  { tag: "@desk" },
+  async ({ page, context }) => {
+    const email = `twice-${randomUUID()}@test.example`;
+    await answerAll(page, email);
 
-  await context.setOffline(true);
-  await expect(page.getByText("You are offline")).toBeVisible();
-  await button(page, "Submit Request").click();
-  // it is said once, where the press leads to
-  const waits = page.getByRole("status").filter({ hasText: "Not sent yet" });
-  await expect(waits).toBeFocused();
-  await expect(waits).toContainText("Last try:");
-  await expect(page.getByText(/cannot reach the server|You are offline/)).toHaveCount(0);
+    await context.setOffline(true);
+    await expect(page.getByText("You are offline")).toBeVisible();
+    await button(page, "Submit Request").click();
+    // it is said once, where the press leads to
+    const waits = page.getByRole("status").filter({ hasText: "Not sent yet" });
+    await expect(waits).toBeFocused();
+    await expect(waits).toContainText("Last try:");
+    await expect(page.getByText(/cannot reach the server|You are offline/)).toHaveCount(0);
 
-  // it is sent automatically; the server accepts it, and the answer is lost
-  let first = "";
-  await page.route("**/rest/v1/rpc/submit_request", async (route) => {
-    const response = await route.fetch();
-    first = ((await response.json()) as { request_number: string }).request_number;
-    await route.abort("connectionreset");
-  });
-  await context.setOffline(false);
-  await expect.poll(() => first).toMatch(/^REQ-/);
-  await expect(heading(page, "Check your answers")).toBeVisible();
-  await expect(page.getByText("Not sent yet")).toBeVisible();
-  await page.unroute("**/rest/v1/rpc/submit_request");
-  let sent = 0;
-  page.on("request", (asked) => (sent += Number(asked.url().endsWith("/rpc/submit_request"))));
-  await button(page, "Submit Request").dblclick();
-  await expect(page.getByTestId("request-number")).toHaveText(first);
-  expect(sent, "a double tap sends once").toBe(1);
-  // a reload right after sending, and going back, show the confirmation and no empty form
-  await page.goto("/submit-request?step=review");
-  await expect(page.getByTestId("request-number")).toHaveText(first);
-});
+    // it is sent automatically; the server accepts it, and the answer is lost
+    let first = "";
+    await page.route("**/rest/v1/rpc/submit_request", async (route) => {
+      const response = await route.fetch();
+      first = ((await response.json()) as { request_number: string }).request_number;
+      await route.abort("connectionreset");
+    });
+    await context.setOffline(false);
+    await expect.poll(() => first).toMatch(/^REQ-/);
+    await expect(heading(page, "Check your answers")).toBeVisible();
+    await expect(page.getByText("Not sent yet")).toBeVisible();
+    await page.unroute("**/rest/v1/rpc/submit_request");
+    let sent = 0;
+    page.on("request", (asked) => (sent += Number(asked.url().endsWith("/rpc/submit_request"))));
+    await button(page, "Submit Request").dblclick();
+    await expect(page.getByTestId("request-number")).toHaveText(first);
+    expect(sent, "a double tap sends once").toBe(1);
+    // a reload right after sending, and going back, show the confirmation and no empty form
+    await page.goto("/submit-request?step=review");
+    await expect(page.getByTestId("request-number")).toHaveText(first);
+  },
+);

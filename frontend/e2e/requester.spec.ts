@@ -21,59 +21,59 @@ async function aRequest(request: APIRequestContext, token: string, email: string
   });
 }
 
-test("the nonprofit chosen on /select-nonprofit is preselected and marked in the form", async ({
-  page,
-  people,
-  request,
-}) => {
-  const account = await people.create("requester", "Paula Pick");
-  await people.signIn(page, account);
-  await expect(page).toHaveURL("/select-nonprofit");
-  await expect(page.getByRole("main").getByRole("button", { name: /^Lakeside Food Bank/ })).not.toHaveAttribute(
-    "aria-current",
-  );
-  await page
-    .getByRole("main")
-    .getByRole("button", { name: /^Lakeside Food Bank/ })
-    .click();
-  await expect(page).toHaveURL("/requester-dashboard");
-  await page.goto("/select-nonprofit");
-  await expect(page.getByRole("main").getByRole("button", { name: /^Lakeside Food Bank/ })).toHaveAttribute(
-    "aria-current",
-    "true",
-  );
-  await expect(page.getByRole("main").locator("button[aria-current]")).toHaveCount(1);
+test(
+  "the nonprofit chosen on /select-nonprofit is preselected and marked in the form",
+  { tag: "@desk" },
+  async ({ page, people, request }) => {
+    const account = await people.create("requester", "Paula Pick");
+    await people.signIn(page, account);
+    await expect(page).toHaveURL("/select-nonprofit");
+    await expect(page.getByRole("main").getByRole("button", { name: /^Lakeside Food Bank/ })).not.toHaveAttribute(
+      "aria-current",
+    );
+    await page
+      .getByRole("main")
+      .getByRole("button", { name: /^Lakeside Food Bank/ })
+      .click();
+    await expect(page).toHaveURL("/requester-dashboard");
+    await page.goto("/select-nonprofit");
+    await expect(page.getByRole("main").getByRole("button", { name: /^Lakeside Food Bank/ })).toHaveAttribute(
+      "aria-current",
+      "true",
+    );
+    await expect(page.getByRole("main").locator("button[aria-current]")).toHaveCount(1);
 
-  // in both forms, also on another device
-  const elsewhere = await (await page.context().browser()?.newContext())?.newPage();
-  if (!elsewhere) throw new Error("no second device");
-  await people.signIn(elsewhere, account);
-  for (const [device, address] of [
-    [page, "/submit-request"],
-    [elsewhere, "/submit-request"],
-  ] as const) {
-    await device.goto(address);
-    await device
+    // in both forms, also on another device
+    const elsewhere = await (await page.context().browser()?.newContext())?.newPage();
+    if (!elsewhere) throw new Error("no second device");
+    await people.signIn(elsewhere, account);
+    for (const [device, address] of [
+      [page, "/submit-request"],
+      [elsewhere, "/submit-request"],
+    ] as const) {
+      await device.goto(address);
+      await device
+        .getByRole("main")
+        .getByRole("button", { name: /^Food Assistance/ })
+        .click();
+      await expect(device.getByRole("checkbox", { name: /^Lakeside Food Bank/ })).toBeChecked();
+      await expect(device.getByRole("checkbox", { checked: true })).toHaveCount(1);
+    }
+    // who takes it out again finds it out after 'Back', too
+    await page.getByRole("checkbox", { name: /^Lakeside Food Bank/ }).uncheck();
+    await page.goBack();
+    await page
       .getByRole("main")
       .getByRole("button", { name: /^Food Assistance/ })
       .click();
-    await expect(device.getByRole("checkbox", { name: /^Lakeside Food Bank/ })).toBeChecked();
-    await expect(device.getByRole("checkbox", { checked: true })).toHaveCount(1);
-  }
-  // who takes it out again finds it out after 'Back', too
-  await page.getByRole("checkbox", { name: /^Lakeside Food Bank/ }).uncheck();
-  await page.goBack();
-  await page
-    .getByRole("main")
-    .getByRole("button", { name: /^Food Assistance/ })
-    .click();
-  await expect(page.getByRole("checkbox", { name: /^Lakeside Food Bank/ })).not.toBeChecked();
-  await elsewhere.context().close();
-  expect(
-    (await rpc<{ selected_nonprofit: { name: string } }>(request, account.accessToken, "me", {})).selected_nonprofit
-      .name,
-  ).toBe("Lakeside Food Bank");
-});
+    await expect(page.getByRole("checkbox", { name: /^Lakeside Food Bank/ })).not.toBeChecked();
+    await elsewhere.context().close();
+    expect(
+      (await rpc<{ selected_nonprofit: { name: string } }>(request, account.accessToken, "me", {})).selected_nonprofit
+        .name,
+    ).toBe("Lakeside Food Bank");
+  },
+);
 
 test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ page, people, accessible }) => {
   const account = await people.create("requester", "Marie-Thérèse Désir Beauvoir");
@@ -139,49 +139,48 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   expect((await download).suggestedFilename()).toBe(PDF.name);
 });
 
-test("a draft continues where it was left, in another tab and another browser", async ({
-  page,
-  browser,
-  people,
-  request,
-}) => {
-  const account = await people.create("requester", "Dina Draft");
-  await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
-  await people.signIn(page, account);
-  await page.goto("/submit-request");
-  await button(page, /^Food Assistance/).click();
-  await chooseHarbor(page);
-  await button(page, "Continue").click();
-  await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
-  await button(page, "Next").click();
-  await fillContact(page);
-  await button(page, "Continue").click();
-  await page.getByLabel("Details").fill(DESCRIPTION);
-  await button(page, "Save draft").click();
-  await toast(page, "Draft saved");
+test(
+  "a draft continues where it was left, in another tab and another browser",
+  { tag: "@desk" },
+  async ({ page, browser, people, request }) => {
+    const account = await people.create("requester", "Dina Draft");
+    await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
+    await people.signIn(page, account);
+    await page.goto("/submit-request");
+    await button(page, /^Food Assistance/).click();
+    await chooseHarbor(page);
+    await button(page, "Continue").click();
+    await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
+    await button(page, "Next").click();
+    await fillContact(page);
+    await button(page, "Continue").click();
+    await page.getByLabel("Details").fill(DESCRIPTION);
+    await button(page, "Save draft").click();
+    await toast(page, "Draft saved");
 
-  const elsewhere = await browser.newContext({ viewport: page.viewportSize() });
-  const tab = await page.context().newPage();
-  const other = await elsewhere.newPage();
-  await people.signIn(other, account);
-  for (const device of [tab, other]) {
-    await device.goto("/request-drafts");
-    await device.getByRole("link", { name: "Continue Food Assistance" }).click();
-    // all is answered but the consent
-    await expect(heading(device, "Check your answers")).toBeVisible();
-    await expect(device.getByText(DESCRIPTION)).toBeVisible();
-    await expect(device.getByText("18 Main Street")).toBeVisible();
-  }
-  // what is changed there is found here
-  await other.getByRole("link", { name: "Change Details" }).click();
-  await other.getByLabel("Details").fill(`${DESCRIPTION} It is for five people.`);
-  await button(other, "Save draft").click();
-  await toast(other, "Draft saved");
-  await page.goto("/request-drafts");
-  await page.getByRole("link", { name: "Continue Food Assistance" }).click();
-  await expect(page.getByText("It is for five people.")).toBeVisible();
-  await elsewhere.close();
-});
+    const elsewhere = await browser.newContext({ viewport: page.viewportSize() });
+    const tab = await page.context().newPage();
+    const other = await elsewhere.newPage();
+    await people.signIn(other, account);
+    for (const device of [tab, other]) {
+      await device.goto("/request-drafts");
+      await device.getByRole("link", { name: "Continue Food Assistance" }).click();
+      // all is answered but the consent
+      await expect(heading(device, "Check your answers")).toBeVisible();
+      await expect(device.getByText(DESCRIPTION)).toBeVisible();
+      await expect(device.getByText("18 Main Street")).toBeVisible();
+    }
+    // what is changed there is found here
+    await other.getByRole("link", { name: "Change Details" }).click();
+    await other.getByLabel("Details").fill(`${DESCRIPTION} It is for five people.`);
+    await button(other, "Save draft").click();
+    await toast(other, "Draft saved");
+    await page.goto("/request-drafts");
+    await page.getByRole("link", { name: "Continue Food Assistance" }).click();
+    await expect(page.getByText("It is for five people.")).toBeVisible();
+    await elsewhere.close();
+  },
+);
 
 test("a requester finds a request, withdraws it and sends it again", async ({ page, people, request, accessible }) => {
   const account = await people.create("requester", "Fiona Finder");
@@ -325,7 +324,7 @@ test("shows a decision: approved with the amount, declined with the reason", asy
   await expect(button(page, "Cancel Request")).toHaveCount(0);
 });
 
-test("another person's request is not found", async ({ page, people, request, accessible }) => {
+test("another person's request is not found", { tag: "@desk" }, async ({ page, people, request, accessible }) => {
   const owner = await people.create("requester", "Olga Owner");
   const stranger = await people.create("requester", "Stan Stranger");
   const { id } = await aRequest(request, owner.accessToken, owner.email);
@@ -343,7 +342,7 @@ test("another person's request is not found", async ({ page, people, request, ac
   await page.waitForURL("**/requester-dashboard");
 });
 
-test("the public look-up shows the demo requests without names", async ({ page, accessible }) => {
+test("the public look-up shows the demo requests without names", { tag: "@desk" }, async ({ page, accessible }) => {
   await page.goto("/request-status");
   await button(page, "Check status").click();
   await expect(page.getByText("Request ID is required").first()).toBeVisible();

@@ -58,21 +58,21 @@ test("staff open a document by a URL signed for them", async ({ page, request, p
   expect(unsigned.ok()).toBe(false);
 });
 
-test("a document that cannot be opened shows an error and leaves no empty window", async ({
-  page,
-  request,
-  people,
-}) => {
-  const { organization, admin } = await found(request, people);
-  const person = await people.create("requester", "Marie-Thérèse Désir");
-  const sent = await askWithPhoto(request, person, organization);
-  await people.signIn(page, admin);
-  await page.goto(`/nonprofit-request/${sent.id}`);
-  await page.route("**/storage/v1/object/sign/**", (route) => route.abort("connectionfailed"));
-  await page.getByRole("button", { name: "View Brief vom Vermieter – März.png" }).click();
-  await expect(toast(page, "This document did not open")).toBeVisible();
-  await expect.poll(() => page.context().pages().length).toBe(1);
-});
+test(
+  "a document that cannot be opened shows an error and leaves no empty window",
+  { tag: "@desk" },
+  async ({ page, request, people }) => {
+    const { organization, admin } = await found(request, people);
+    const person = await people.create("requester", "Marie-Thérèse Désir");
+    const sent = await askWithPhoto(request, person, organization);
+    await people.signIn(page, admin);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await page.route("**/storage/v1/object/sign/**", (route) => route.abort("connectionfailed"));
+    await page.getByRole("button", { name: "View Brief vom Vermieter – März.png" }).click();
+    await expect(toast(page, "This document did not open")).toBeVisible();
+    await expect.poll(() => page.context().pages().length).toBe(1);
+  },
+);
 
 const HAND_OVER = "a request is handed over to a colleague, who is notified, finds it under Mine and releases it";
 // on phones the same select stands below the request
@@ -242,190 +242,195 @@ test.describe("a session that ends while a dialog is open", () => {
     await expect(page).toHaveURL(new RegExp(`/nonprofit-request/${sent.id}$`));
   });
 
-  test("a closed dialog keeps no values, and an old URL opens none", async ({ page, request, people }) => {
-    const { organization, admin, sent } = await opened(page, request, people);
-    await answer(page, "Request More Information");
-    await page.getByLabel("What do you need?").fill("Please send the letter.");
-    await page.reload();
-    await expect(page.getByLabel("What do you need?")).toHaveValue("Please send the letter.");
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-    await answer(page, "Request More Information");
-    await expect(page.getByLabel("What do you need?")).toHaveValue("");
-    await rpc(request, admin.accessToken, "deny_request", {
+  test(
+    "a closed dialog keeps no values, and an old URL opens none",
+    { tag: "@desk" },
+    async ({ page, request, people }) => {
+      const { organization, admin, sent } = await opened(page, request, people);
+      await answer(page, "Request More Information");
+      await page.getByLabel("What do you need?").fill("Please send the letter.");
+      await page.reload();
+      await expect(page.getByLabel("What do you need?")).toHaveValue("Please send the letter.");
+      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+      await answer(page, "Request More Information");
+      await expect(page.getByLabel("What do you need?")).toHaveValue("");
+      await rpc(request, admin.accessToken, "deny_request", {
+        request_id: sent.id,
+        nonprofit_id: organization.id,
+        reason: "Outside our area.",
+      });
+      await page.goto(`/nonprofit-request/${sent.id}?decide=approve`);
+      await expect(page.locator(".page-head .badge")).toHaveText("Declined");
+      await expect(page.getByRole("dialog")).toHaveCount(0);
+      await expect(page).toHaveURL(new RegExp(`/nonprofit-request/${sent.id}$`));
+    },
+  );
+});
+
+test(
+  "a payout recorded by a colleague meanwhile cannot be paid twice",
+  { tag: "@desk" },
+  async ({ page, request, people, accessible }) => {
+    const { organization, admin } = await found(request, people);
+    const manager = await join(request, people, admin, organization, "manager");
+    const sent = await ask(request, people, [organization], "300");
+    await rpc(request, admin.accessToken, "approve_request", {
       request_id: sent.id,
       nonprofit_id: organization.id,
-      reason: "Outside our area.",
+      amount: 300,
+      accept_over_budget: true,
     });
-    await page.goto(`/nonprofit-request/${sent.id}?decide=approve`);
-    await expect(page.locator(".page-head .badge")).toHaveText("Declined");
-    await expect(page.getByRole("dialog")).toHaveCount(0);
-    await expect(page).toHaveURL(new RegExp(`/nonprofit-request/${sent.id}$`));
-  });
-});
-
-test("a payout recorded by a colleague meanwhile cannot be paid twice", async ({
-  page,
-  request,
-  people,
-  accessible,
-}) => {
-  const { organization, admin } = await found(request, people);
-  const manager = await join(request, people, admin, organization, "manager");
-  const sent = await ask(request, people, [organization], "300");
-  await rpc(request, admin.accessToken, "approve_request", {
-    request_id: sent.id,
-    nonprofit_id: organization.id,
-    amount: 300,
-    accept_over_budget: true,
-  });
-  await people.signIn(page, manager);
-  await page.goto("/nonprofit-budget?tab=payouts");
-  await page.getByRole("button", { name: `Record payout for ${sent.number}` }).click();
-  await rpc(request, admin.accessToken, "record_payout", { request_id: sent.id, amount: 200 });
-  await page.getByRole("button", { name: "Record $300" }).click();
-  const dialog = page.getByRole("dialog");
-  await expect(dialog.getByRole("alert")).toContainText("This was not saved");
-  await expect(dialog.getByLabel("Amount")).toHaveValue("300");
-  await accessible(page, dialog);
-  await dialog.getByLabel("Amount").fill("100");
-  await dialog.getByRole("button", { name: "Record $100" }).click();
-  await expect(toast(page, "Payout recorded")).toBeVisible();
-  await page.goto("/nonprofit-dashboard?tab=budget");
-  await expect(page.getByText("Used", { exact: true }).locator("..")).toContainText("$300");
-});
-
-test("one gift, one decision and one payout update every figure: dashboard, budget, donor", async ({
-  page,
-  request,
-  people,
-  browser,
-  accessible,
-}) => {
-  const { organization, admin } = await found(request, people);
-  await rpc(request, admin.accessToken, "set_budget_allocation", {
-    nonprofit_id: organization.id,
-    category: "Food Assistance",
-    amount: 1000,
-  });
-  const sent = await ask(request, people, [organization], "200");
-  const donor = await people.create("requester", "Daniel Whitcombe");
-  await write(request, donor, "user_roles", { user_id: donor.id, role: "donor" }, { merge: true });
-  const theirs = await (await browser.newContext({ viewport: page.viewportSize() })).newPage();
-
-  await test.step("the donor promises, which moves nothing yet", async () => {
-    await people.signIn(theirs, donor);
-    await theirs.goto("/donor-dashboard?donate");
-    await theirs.getByRole("dialog").getByRole("combobox").selectOption(organization.name);
-    await theirs.getByRole("dialog").getByLabel("Amount").fill("500");
-    await theirs.getByRole("button", { name: "Promise this donation" }).click();
-    await expect(theirs.getByRole("dialog").getByRole("status")).toContainText(organization.name);
-    await accessible(theirs, theirs.getByRole("dialog"));
-    await theirs.goto("/donor-dashboard");
-    await expect(figure(theirs, "Total Donated")).toHaveText("$0");
-    await expect(figure(theirs, "Nonprofits Supported")).toHaveText("0");
-  });
-
-  await test.step("before: dashboard and budget", async () => {
-    await people.signIn(page, admin);
-    await expect(figure(page, "Pending")).toHaveText("1");
-    await expect(figure(page, "Approved")).toHaveText("0");
-    await expect(figure(page, "Budget Used")).toHaveText("0%");
-    await page.goto("/nonprofit-budget?tab=donations");
-    await expect(figure(page, "Donated")).toHaveText("$0");
-    await expect(figure(page, "Remaining")).toContainText("$0");
-  });
-
-  await test.step("the gift arrives: Donated, Remaining, the donor's totals", async () => {
-    await page.getByRole("button", { name: /^Mark \$500 from .* as received$/ }).click();
-    await accessible(page, page.getByRole("alertdialog"));
-    await page.getByRole("alertdialog").getByRole("button", { name: "Mark as received" }).click();
-    await expect(figure(page, "Donated")).toHaveText("$500");
-    await expect(figure(page, "Remaining")).toContainText("$500");
-    await expect(figure(page, "Approved")).toHaveText("$0");
-    await theirs.reload();
-    await expect(figure(theirs, "Total Donated")).toHaveText("$500");
-    await expect(figure(theirs, "Nonprofits Supported")).toHaveText("1");
-    await expect(figure(theirs, "People Impacted")).toHaveText("0");
-  });
-
-  await test.step("the decision: Pending, Approved, Remaining, Utilization, People Impacted", async () => {
-    await page.goto(`/nonprofit-request/${sent.id}`);
-    await answer(page, "Approve Request");
-    await page.getByRole("dialog").getByRole("button", { name: "Approve for $200" }).click();
-    await expect(toast(page, "Request Approved")).toBeVisible();
-    await page.goto("/nonprofit-dashboard");
-    await expect(figure(page, "Pending")).toHaveText("0");
-    await expect(figure(page, "Approved")).toHaveText("1");
-    await expect(figure(page, "Budget Used")).toHaveText("0%");
-    await page.goto("/budget");
-    await expect(figure(page, "Approved")).toHaveText("$200");
-    await expect(figure(page, "Remaining")).toContainText("$300");
-    await expect(page.getByRole("heading", { name: "Utilization 20%" })).toBeVisible();
-    // The donor's page learns of the decision by itself, within seconds.
-    await expect(figure(theirs, "People Impacted")).toHaveText("1");
-    // Groups of fewer than ten people are not shown.
-    await expect(theirs.locator(".keys")).toHaveCount(0);
-  });
-
-  await test.step("the payout: Budget Used, and nothing else", async () => {
-    await page.getByRole("tab", { name: "Payouts" }).click();
+    await people.signIn(page, manager);
+    await page.goto("/nonprofit-budget?tab=payouts");
     await page.getByRole("button", { name: `Record payout for ${sent.number}` }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Record $200" }).click();
+    await rpc(request, admin.accessToken, "record_payout", { request_id: sent.id, amount: 200 });
+    await page.getByRole("button", { name: "Record $300" }).click();
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.getByRole("alert")).toContainText("This was not saved");
+    await expect(dialog.getByLabel("Amount")).toHaveValue("300");
+    await accessible(page, dialog);
+    await dialog.getByLabel("Amount").fill("100");
+    await dialog.getByRole("button", { name: "Record $100" }).click();
     await expect(toast(page, "Payout recorded")).toBeVisible();
-    await expect(figure(page, "Approved")).toHaveText("$200");
-    await expect(figure(page, "Remaining")).toContainText("$300");
-    await page.goto("/nonprofit-dashboard");
-    await expect(figure(page, "Budget Used")).toHaveText("20%");
-    await expect(figure(page, "Approved")).toHaveText("1");
-    await theirs.reload();
-    await expect(figure(theirs, "Total Donated")).toHaveText("$500");
-  });
-  await theirs.context().close();
-});
+    await page.goto("/nonprofit-dashboard?tab=budget");
+    await expect(page.getByText("Used", { exact: true }).locator("..")).toContainText("$300");
+  },
+);
 
-test("a message is unread for each donor until that donor has read it", async ({ page, request, people, browser }) => {
-  const { organization, admin } = await found(request, people);
-  const donors: Account[] = [];
-  for (const name of ["Daniel Whitcombe", "Priya Raman"]) {
-    const donor = await people.create("requester", name);
-    await write(request, donor, "user_roles", { user_id: donor.id, role: "donor" }, { merge: true });
-    await rpc(request, donor.accessToken, "pledge_donation", {
-      input: { nonprofit_id: organization.id, amount: "20", email: donor.email, name, key: randomUUID() },
+test(
+  "one gift, one decision and one payout update every figure: dashboard, budget, donor",
+  { tag: "@desk" },
+  async ({ page, request, people, browser, accessible }) => {
+    const { organization, admin } = await found(request, people);
+    await rpc(request, admin.accessToken, "set_budget_allocation", {
+      nonprofit_id: organization.id,
+      category: "Food Assistance",
+      amount: 1000,
     });
-    donors.push(donor);
-  }
-  const { pledges } = await rpc<{ pledges: { id: string }[] }>(request, admin.accessToken, "nonprofit_budget", {
-    nonprofit_id: organization.id,
-  });
-  for (const pledge of pledges) await rpc(request, admin.accessToken, "receive_donation", { donation_id: pledge.id });
-  await prove(request, admin);
-  await rpc(request, admin.accessToken, "send_donor_message", {
-    nonprofit_id: organization.id,
-    subject: "Winter pantry opens",
-    message: "It opens on Monday at nine.",
-  });
-  const line = (at: Page) => at.getByRole("listitem").filter({ hasText: "Winter pantry opens" });
+    const sent = await ask(request, people, [organization], "200");
+    const donor = await people.create("requester", "Daniel Whitcombe");
+    await write(request, donor, "user_roles", { user_id: donor.id, role: "donor" }, { merge: true });
+    const theirs = await (await browser.newContext({ viewport: page.viewportSize() })).newPage();
 
-  await people.signIn(page, donors[0] as Account);
-  await expect(line(page)).toContainText("New");
-  await page.getByRole("button", { name: "Winter pantry opens" }).click();
-  await page.getByLabel("Your answer").fill("I can drive the van.");
-  await page.reload();
-  await expect(page.getByLabel("Your answer")).toHaveValue("I can drive the van.");
-  await page.keyboard.press("Escape");
-  await expect(line(page)).not.toContainText("New");
-  await page.goto("/donor-dashboard");
-  await expect(line(page)).toBeVisible();
-  await expect(line(page)).not.toContainText("New");
+    await test.step("the donor promises, which moves nothing yet", async () => {
+      await people.signIn(theirs, donor);
+      await theirs.goto("/donor-dashboard?donate");
+      await theirs.getByRole("dialog").getByRole("combobox").selectOption(organization.name);
+      await theirs.getByRole("dialog").getByLabel("Amount").fill("500");
+      await theirs.getByRole("button", { name: "Promise this donation" }).click();
+      await expect(theirs.getByRole("dialog").getByRole("status")).toContainText(organization.name);
+      await accessible(theirs, theirs.getByRole("dialog"));
+      await theirs.goto("/donor-dashboard");
+      await expect(figure(theirs, "Total Donated")).toHaveText("$0");
+      await expect(figure(theirs, "Nonprofits Supported")).toHaveText("0");
+    });
 
-  const context = await browser.newContext({ viewport: page.viewportSize() });
-  const other = await context.newPage();
-  await people.signIn(other, donors[1] as Account);
-  await expect(line(other)).toContainText("New");
-  await context.close();
-});
+    await test.step("before: dashboard and budget", async () => {
+      await people.signIn(page, admin);
+      await expect(figure(page, "Pending")).toHaveText("1");
+      await expect(figure(page, "Approved")).toHaveText("0");
+      await expect(figure(page, "Budget Used")).toHaveText("0%");
+      await page.goto("/nonprofit-budget?tab=donations");
+      await expect(figure(page, "Donated")).toHaveText("$0");
+      await expect(figure(page, "Remaining")).toContainText("$0");
+    });
 
-test("the list is exported as a file without names", async ({ page, request, people }) => {
+    await test.step("the gift arrives: Donated, Remaining, the donor's totals", async () => {
+      await page.getByRole("button", { name: /^Mark \$500 from .* as received$/ }).click();
+      await accessible(page, page.getByRole("alertdialog"));
+      await page.getByRole("alertdialog").getByRole("button", { name: "Mark as received" }).click();
+      await expect(figure(page, "Donated")).toHaveText("$500");
+      await expect(figure(page, "Remaining")).toContainText("$500");
+      await expect(figure(page, "Approved")).toHaveText("$0");
+      await theirs.reload();
+      await expect(figure(theirs, "Total Donated")).toHaveText("$500");
+      await expect(figure(theirs, "Nonprofits Supported")).toHaveText("1");
+      await expect(figure(theirs, "People Impacted")).toHaveText("0");
+    });
+
+    await test.step("the decision: Pending, Approved, Remaining, Utilization, People Impacted", async () => {
+      await page.goto(`/nonprofit-request/${sent.id}`);
+      await answer(page, "Approve Request");
+      await page.getByRole("dialog").getByRole("button", { name: "Approve for $200" }).click();
+      await expect(toast(page, "Request Approved")).toBeVisible();
+      await page.goto("/nonprofit-dashboard");
+      await expect(figure(page, "Pending")).toHaveText("0");
+      await expect(figure(page, "Approved")).toHaveText("1");
+      await expect(figure(page, "Budget Used")).toHaveText("0%");
+      await page.goto("/budget");
+      await expect(figure(page, "Approved")).toHaveText("$200");
+      await expect(figure(page, "Remaining")).toContainText("$300");
+      await expect(page.getByRole("heading", { name: "Utilization 20%" })).toBeVisible();
+      // The donor's page learns of the decision by itself, within seconds.
+      await expect(figure(theirs, "People Impacted")).toHaveText("1");
+      // Groups of fewer than ten people are not shown.
+      await expect(theirs.locator(".keys")).toHaveCount(0);
+    });
+
+    await test.step("the payout: Budget Used, and nothing else", async () => {
+      await page.getByRole("tab", { name: "Payouts" }).click();
+      await page.getByRole("button", { name: `Record payout for ${sent.number}` }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Record $200" }).click();
+      await expect(toast(page, "Payout recorded")).toBeVisible();
+      await expect(figure(page, "Approved")).toHaveText("$200");
+      await expect(figure(page, "Remaining")).toContainText("$300");
+      await page.goto("/nonprofit-dashboard");
+      await expect(figure(page, "Budget Used")).toHaveText("20%");
+      await expect(figure(page, "Approved")).toHaveText("1");
+      await theirs.reload();
+      await expect(figure(theirs, "Total Donated")).toHaveText("$500");
+    });
+    await theirs.context().close();
+  },
+);
+
+test(
+  "a message is unread for each donor until that donor has read it",
+  { tag: "@desk" },
+  async ({ page, request, people, browser }) => {
+    const { organization, admin } = await found(request, people);
+    const donors: Account[] = [];
+    for (const name of ["Daniel Whitcombe", "Priya Raman"]) {
+      const donor = await people.create("requester", name);
+      await write(request, donor, "user_roles", { user_id: donor.id, role: "donor" }, { merge: true });
+      await rpc(request, donor.accessToken, "pledge_donation", {
+        input: { nonprofit_id: organization.id, amount: "20", email: donor.email, name, key: randomUUID() },
+      });
+      donors.push(donor);
+    }
+    const { pledges } = await rpc<{ pledges: { id: string }[] }>(request, admin.accessToken, "nonprofit_budget", {
+      nonprofit_id: organization.id,
+    });
+    for (const pledge of pledges) await rpc(request, admin.accessToken, "receive_donation", { donation_id: pledge.id });
+    await prove(request, admin);
+    await rpc(request, admin.accessToken, "send_donor_message", {
+      nonprofit_id: organization.id,
+      subject: "Winter pantry opens",
+      message: "It opens on Monday at nine.",
+    });
+    const line = (at: Page) => at.getByRole("listitem").filter({ hasText: "Winter pantry opens" });
+
+    await people.signIn(page, donors[0] as Account);
+    await expect(line(page)).toContainText("New");
+    await page.getByRole("button", { name: "Winter pantry opens" }).click();
+    await page.getByLabel("Your answer").fill("I can drive the van.");
+    await page.reload();
+    await expect(page.getByLabel("Your answer")).toHaveValue("I can drive the van.");
+    await page.keyboard.press("Escape");
+    await expect(line(page)).not.toContainText("New");
+    await page.goto("/donor-dashboard");
+    await expect(line(page)).toBeVisible();
+    await expect(line(page)).not.toContainText("New");
+
+    const context = await browser.newContext({ viewport: page.viewportSize() });
+    const other = await context.newPage();
+    await people.signIn(other, donors[1] as Account);
+    await expect(line(other)).toContainText("New");
+    await context.close();
+  },
+);
+
+test("the list is exported as a file without names", { tag: "@desk" }, async ({ page, request, people }) => {
   const { organization, admin } = await found(request, people);
   const sent = await ask(request, people, [organization], "900");
   await people.signIn(page, admin);

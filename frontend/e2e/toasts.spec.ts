@@ -9,13 +9,13 @@ test.beforeEach(async ({ page }) => {
   await page.locator(".toast").hover();
 });
 
-test("shows one toast at a time", async ({ page }) => {
+test("shows one toast at a time", { tag: "@desk" }, async ({ page }) => {
   await page.getByRole("button", { name: "Continue with Microsoft" }).dispatchEvent("click");
   await page.getByRole("button", { name: "Continue with Google" }).dispatchEvent("click");
   await expect(page.locator(".toast[data-state=open]")).toHaveCount(1);
 });
 
-test("F8 focuses the notifications region", async ({ page }) => {
+test("F8 focuses the notifications region", { tag: "@desk" }, async ({ page }) => {
   await page.keyboard.press("F8");
   await expect(page.getByRole("region", { name: /Notifications/ }).locator("ol")).toBeFocused();
 });

@@ -35,6 +35,7 @@ use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
 use crate::http::loopback::reachable;
 use crate::http::span;
+use crate::outgoing;
 use crate::http::traffic::Traffic;
 use crate::jwt::bearer::{Bearer, unverified_subject};
 use crate::jwt::{self, Issuers, KeySet};
@@ -154,7 +155,7 @@ impl App {
         // For startup, and for the few replies to texts.
         let own = PoolOptions { size: 1, pulse: Some(pulse.clone()), ..PoolOptions::default() };
         let own = Pool::new(&urls.service_url, &own)?;
-        let texts = TextTransport::of(&auth.sms, &settings.mail, reqwest::Client::new());
+        let texts = TextTransport::of(&auth.sms, &settings.mail, outgoing::client().build()?);
         texts.announce(&own).await?;
         let app = Self {
             rest: build_rest(source, urls, direct, issuers.clone(), config).await?,

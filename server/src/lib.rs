@@ -4,7 +4,7 @@
 //! [`rest`] (PostgREST), [`auth`] (GoTrue), [`storage`], [`functions`] (PostgreSQL and edge functions), [`realtime`]
 //! (channels), or [`web`] (the embedded web app). The APIs never import one another. What two of them need lives below
 //! them: [`sms`] on [`mail`], [`schema_cache`] and [`mail`] on [`db`], [`db`] on [`http`], [`http`] on [`config`],
-//! [`config`] on [`jwt`], [`jwt`] on [`secret`].
+//! [`config`] on [`jwt`], [`jwt`] on [`secret`]. All of them ask others with the HTTP client of `outgoing`.
 //!
 //! [`project`] reads a folder made for the Supabase CLI.
 //!
@@ -21,6 +21,7 @@
 pub use ferrobase_app::{admin, app, functions, gateway, telemetry, web};
 pub use ferrobase_auth::auth;
 pub use ferrobase_backup::{backup, upgrade};
+use ferrobase_foundation::outgoing;
 pub use ferrobase_foundation::{config, db, http, jwt, schema_cache, secret};
 pub use ferrobase_mail::{mail, sms};
 pub use ferrobase_platform::{audit, embedded_pg, extensions, jobs, migrate, project};

@@ -2,7 +2,7 @@
 
 use ferrobase_auth::auth;
 use ferrobase_backup::backup;
-use ferrobase_foundation::{config, db, http, jwt};
+use ferrobase_foundation::{config, db, http, jwt, outgoing};
 use ferrobase_mail::{mail, sms};
 use ferrobase_platform::{audit, jobs, migrate, project};
 use ferrobase_realtime::realtime;

@@ -1,6 +1,6 @@
 //! The module `server/src/auth`, compiled in parallel with the other APIs.
 
-use ferrobase_foundation::{config, db, http, jwt};
+use ferrobase_foundation::{config, db, http, jwt, outgoing};
 use ferrobase_mail::{mail, sms};
 
 #[path = "../../src/auth/mod.rs"]

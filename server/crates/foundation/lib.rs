@@ -9,6 +9,8 @@ pub mod db;
 pub mod http;
 #[path = "../../src/jwt/mod.rs"]
 pub mod jwt;
+#[path = "../../src/outgoing.rs"]
+pub mod outgoing;
 #[path = "../../src/owner.rs"]
 pub mod owner;
 #[path = "../../src/schema_cache/mod.rs"]

@@ -1,7 +1,7 @@
 //! What runs around the requests and needs no API. The sources are in `server/src`; the crate is compiled beside those of the
 //! APIs.
 
-use ferrobase_foundation::{config, db, http, owner};
+use ferrobase_foundation::{config, db, http, outgoing, owner};
 
 #[path = "../../src/audit/mod.rs"]
 pub mod audit;

@@ -24,6 +24,7 @@ pub use outside::mailer::Delivery;
 
 use crate::config::{AuthConfig, TrustedProxies};
 use crate::db::Pool;
+use crate::outgoing;
 use crate::jwt::sign::SigningKeys;
 use credentials::otp::CodeHasher;
 use credentials::password::{Hasher, PasswordRules};
@@ -100,7 +101,7 @@ impl Auth {
         let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())
             .map_err(|error| anyhow::anyhow!("GOTRUE_JWT_KEYS: {error}"))?
             .accepting(&jwt.accepted);
-        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+        let http = outgoing::client().redirect(reqwest::redirect::Policy::none()).build()?;
         let authorities = match &config.outbound_ca_file {
             Some(file) => outbound::authorities(file)
                 .map_err(|error| anyhow::anyhow!("FERROBASE_OUTBOUND_CA_FILE {}: {error}", file.display()))?,

@@ -19,6 +19,7 @@ use rustls::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::config::conninfo::{CertificateCheck, DatabaseTls, Roots};
+use crate::outgoing;
 
 /// A process uses one database server, whatever the number of logins and pools.
 static INSTALLED: OnceLock<MakeRustlsConnect> = OnceLock::new();
@@ -83,7 +84,7 @@ fn verifier(settings: &DatabaseTls, provider: &Arc<CryptoProvider>) -> Result<Ar
             }
         }
         Some(Roots::System) => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            roots = RootCertStore::clone(&outgoing::system_roots());
         }
         None => {}
     }

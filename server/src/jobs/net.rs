@@ -14,6 +14,7 @@ use super::metrics::REQUESTS;
 use super::outbound::{self, Outbound, PublicOnly};
 use super::{JobsConfig, LOOK_EVERY};
 use crate::db::replaced;
+use crate::outgoing;
 
 /// The most concurrent requests.
 const AT_ONCE: usize = 50;
@@ -49,7 +50,7 @@ struct Answer {
 
 /// Follows at most this many redirects.
 pub fn client(outbound: &Outbound, redirects: usize) -> anyhow::Result<reqwest::Client> {
-    let mut builder = reqwest::Client::builder()
+    let mut builder = outgoing::client()
         .user_agent("pg_net/0.20.0")
         .connect_timeout(Duration::from_secs(30))
         .pool_max_idle_per_host(4);

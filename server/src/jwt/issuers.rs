@@ -18,6 +18,7 @@ use url::{Host, Url};
 
 use super::keys::{Check, KeySet, OtherKeys, Signed};
 use super::material::{Algorithm, BASE64URL};
+use crate::outgoing;
 
 /// The setting that names the issuers, separated by commas; after an issuer's URL and a space may stand that of its keys.
 pub const THIRD_PARTY_ISSUERS: &str = "FERROBASE_THIRD_PARTY_ISSUERS";
@@ -171,7 +172,7 @@ impl Issuers {
             return Ok(None);
         }
         // A redirect could lead anywhere.
-        let http = reqwest::Client::builder()
+        let http = outgoing::client()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(ANSWER_TIMEOUT)
             .user_agent("ferrobase")

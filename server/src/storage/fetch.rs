@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::backend::{Place, Store};
 use super::config::BackendConfig;
 use super::error::StorageError;
+use crate::outgoing;
 
 /// Files transferred in parallel.
 const AT_ONCE: usize = 8;
@@ -65,7 +66,7 @@ impl Source {
     pub fn new(url: &str, key: &str) -> anyhow::Result<Self> {
         let url = url.trim_end_matches('/');
         let base = if url.ends_with("/storage/v1") { url.to_owned() } else { format!("{url}/storage/v1") };
-        let http = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).build()?;
+        let http = outgoing::client().connect_timeout(SILENCE).read_timeout(SILENCE).build()?;
         Ok(Self { http, base, key: key.to_owned() })
     }
 

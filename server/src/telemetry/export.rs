@@ -22,6 +22,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::Otlp;
 use crate::http::span;
+use crate::outgoing;
 
 /// How long a stopping process waits for the last delivery of each signal.
 const LAST_DELIVERY: Duration = Duration::from_millis(500);
@@ -156,9 +157,7 @@ struct Client {
 
 impl Client {
     fn new(timeout: Duration) -> anyhow::Result<Self> {
-        // TLS needs a provider. Installing it twice does no harm.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().timeout(timeout).redirect(reqwest::redirect::Policy::none()).build()?;
+        let http = outgoing::client().timeout(timeout).redirect(reqwest::redirect::Policy::none()).build()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("telemetry")

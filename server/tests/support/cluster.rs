@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_postgres::{Client, NoTls};
 
 /// Settings of a throw-away cluster.
-const SETTINGS: [(&str, &str); 11] = [
+const SETTINGS: [(&str, &str); 12] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
     ("full_page_writes", "off"),
@@ -33,6 +33,8 @@ const SETTINGS: [(&str, &str); 11] = [
     ("max_wal_senders", "0"),
     ("max_wal_size", "64MB"),
     ("wal_recycle", "off"),
+    // Thousands of logins, none of which has to withstand guessing.
+    ("scram_iterations", "1"),
     // The tests' relays have to read the traffic.
     ("ssl", "off"),
 ];

@@ -19,6 +19,7 @@ use url::{Host, Url};
 
 use crate::auth::error::{AuthError, AuthResult, Fault};
 use crate::config::OutboundAllow;
+use crate::outgoing;
 
 /// The authorities in a file of certificates (PEM).
 ///
@@ -49,7 +50,7 @@ struct Guard {
 impl Outbound {
     /// For URLs in the settings and built-in ones. `authorities` are trusted in addition to the system's.
     pub fn anywhere(authorities: &[Certificate]) -> reqwest::Result<Self> {
-        let client = Client::builder().redirect(Policy::none()).tls_certs_merge(authorities.iter().cloned());
+        let client = outgoing::client_trusting(authorities).redirect(Policy::none());
         Ok(Self { client: client.build()?, guard: None })
     }
 
@@ -70,9 +71,8 @@ impl Outbound {
     fn with_lookup(allow: OutboundAllow, authorities: &[Certificate], lookup: Lookup) -> reqwest::Result<Self> {
         let allow = Arc::new(allow);
         let client = |only: Option<Arc<OutboundAllow>>| {
-            Client::builder()
+            outgoing::client_trusting(authorities)
                 .redirect(Policy::none())
-                .tls_certs_merge(authorities.iter().cloned())
                 .dns_resolver(Arc::new(Names { lookup: Arc::clone(&lookup), only }))
                 .no_proxy()
                 .build()

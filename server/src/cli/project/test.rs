@@ -14,6 +14,7 @@ use super::pgtap::{TestDbArgs, new_test, test_db};
 use crate::cli::complain;
 use crate::cli::database::block_on;
 use crate::gateway::RESET;
+use crate::outgoing;
 
 /// The exit code of shells if a program does not exist or cannot be run.
 const NOT_FOUND: u8 = 127;
@@ -50,9 +51,8 @@ fn reset() -> anyhow::Result<ExitCode> {
         "run this command below 'ferrobase test --', or with the environment of 'ferrobase start --ephemeral'";
     let find = |name: &str| std::env::var(name).map_err(|_| anyhow::anyhow!("{name} is not set: {HINT}"));
     let (url, key) = (find("SUPABASE_URL")?, find("SUPABASE_SERVICE_ROLE_KEY")?);
-    let _ = rustls::crypto::ring::default_provider().install_default();
     block_on(async {
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        let http = outgoing::client().no_proxy().build()?;
         let answer = http.post(format!("{}{RESET}", url.trim_end_matches('/'))).header("apikey", key).send().await;
         let answer = answer.with_context(|| format!("{url} does not answer"))?;
         match answer.status().as_u16() {

@@ -26,6 +26,7 @@ pub use metrics::Received;
 pub use relay::call;
 
 use crate::config::{Reader, Secret};
+use crate::outgoing;
 use crate::jwt::Issuers;
 use crate::project::{FunctionConfig, Project, ProjectError, Served, find_deno};
 use metrics::Metrics;
@@ -303,7 +304,7 @@ const MOST_RETIRED: usize = 4;
 impl Edge {
     /// Must be called on the runtime that serves to the end.
     pub fn new(config: EdgeConfig, platform: PlatformValues) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder()
+        let http = outgoing::client()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .pool_max_idle_per_host(8)

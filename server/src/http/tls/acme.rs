@@ -22,6 +22,7 @@ use x509_cert::der::Decode as _;
 
 use super::{Certificates, certified, provider};
 use crate::config::AcmeConfig;
+use crate::outgoing;
 
 /// The pause after a failure: the first, which doubles, and the longest. Authorities limit how often one may fail.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(6 * 3600));
@@ -206,12 +207,15 @@ fn write(folder: &Path, name: &str, contents: &[u8]) -> anyhow::Result<()> {
 }
 
 fn client(config: &AcmeConfig) -> anyhow::Result<reqwest::Client> {
-    let mut client = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none());
-    if let Some(path) = &config.authorities {
-        let read = std::fs::read(path).with_context(|| format!("FERROBASE_ACME_CA: cannot read {}", path.display()))?;
-        client = client.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&read).context("FERROBASE_ACME_CA")?);
-    }
-    Ok(client.build()?)
+    let authorities = match &config.authorities {
+        Some(path) => {
+            let read = std::fs::read(path).with_context(|| format!("FERROBASE_ACME_CA: cannot read {}", path.display()))?;
+            reqwest::Certificate::from_pem_bundle(&read).context("FERROBASE_ACME_CA")?
+        }
+        None => Vec::new(),
+    };
+    let client = outgoing::client_trusting(&authorities);
+    Ok(client.timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none()).build()?)
 }
 
 /// The client that the rest of the server uses.

@@ -5,11 +5,7 @@
 
 use std::io::Cursor;
 
-use fast_image_resize::images::{Image as Pixels, ImageRef};
-use fast_image_resize::pixels::{U8x3, U8x4};
-use fast_image_resize::{
-    FilterType, IntoImageView, IntoImageViewMut, PixelTrait, PixelType, ResizeAlg, ResizeOptions, Resizer,
-};
+use ferrobase_resize::{Part, resize};
 use image::codecs::jpeg::JpegEncoder;
 use image::metadata::Orientation;
 use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader, Limits};
@@ -238,31 +234,14 @@ fn scaled(picture: DynamicImage, cut: &Cut) -> Result<Scaled, Fault> {
     if cut.to == (width, height) {
         return Ok(Scaled { width, height, bytes: picture.into_bytes(), has_alpha });
     }
-    let kind = if has_alpha { PixelType::U8x4 } else { PixelType::U8x3 };
-    let source = picture.into_bytes();
-    let source = ImageRef::new(width, height, &source, kind).map_err(|_| Fault::Internal)?;
-    let mut target = Pixels::new(cut.to.0, cut.to.1, kind);
-    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3)).crop(
-        cut.left,
-        cut.top,
-        cut.width.min(f64::from(width) - cut.left),
-        cut.height.min(f64::from(height) - cut.top),
-    );
-    if has_alpha {
-        resize::<U8x4>(&source, &mut target, &options)
-    } else {
-        resize::<U8x3>(&source, &mut target, &options)
-    }?;
-    Ok(Scaled { width: cut.to.0, height: cut.to.1, bytes: target.into_vec(), has_alpha })
-}
-
-/// `Resizer::resize` for one pixel type. The library's own contains code for all thirteen, a fifth of this server's compiled
-/// code.
-fn resize<P: PixelTrait>(source: &ImageRef, target: &mut Pixels, options: &ResizeOptions) -> Result<(), Fault> {
-    let (Some(from), Some(mut to)) = (source.image_view::<P>(), target.image_view_mut::<P>()) else {
-        return Err(Fault::Internal);
+    let part = Part {
+        left: cut.left,
+        top: cut.top,
+        width: cut.width.min(f64::from(width) - cut.left),
+        height: cut.height.min(f64::from(height) - cut.top),
     };
-    Resizer::new().resize_typed(&from, &mut to, options).map_err(|_| Fault::Internal)
+    let bytes = resize(&picture.into_bytes(), (width, height), has_alpha, part, cut.to).ok_or(Fault::Internal)?;
+    Ok(Scaled { width: cut.to.0, height: cut.to.1, bytes, has_alpha })
 }
 
 fn encoded(picture: &Scaled, format: ImageFormat, quality: Option<u8>) -> Result<Rendered, Fault> {

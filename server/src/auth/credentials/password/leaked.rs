@@ -7,6 +7,7 @@ use crate::auth::error::Fault;
 use crate::auth::outside::OutboundContext;
 use crate::config::PasswordConfig;
 use crate::http::answer_body::read_answer;
+use crate::outgoing;
 
 /// The longest list that is read. Real ones have about 40 kB.
 const MOST_BYTES: usize = 1 << 20;
@@ -23,8 +24,7 @@ impl LeakedPasswords {
         if !config.hibp_enabled {
             return Ok(None);
         }
-        let client =
-            reqwest::Client::builder().timeout(Duration::from_secs(5)).user_agent(&config.hibp_user_agent).build()?;
+        let client = outgoing::client().timeout(Duration::from_secs(5)).user_agent(&config.hibp_user_agent).build()?;
         Ok(Some(Self { client, url: config.hibp_url.clone() }))
     }
 

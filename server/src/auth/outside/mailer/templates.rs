@@ -15,6 +15,7 @@ use super::defaults::{default_mail, frame};
 use super::go_template::{Template, TemplateError};
 use crate::config::{AuthConfig, MAILS};
 use crate::http::answer_body::read_start;
+use crate::outgoing;
 
 /// Subject and bodies of one mail. A missing text body is made from the HTML.
 pub struct Templates {
@@ -66,7 +67,7 @@ enum Origin<'a> {
 impl TemplateStore {
     /// Reads every template.
     pub async fn load(config: Arc<AuthConfig>) -> anyhow::Result<Self> {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build()?;
+        let client = outgoing::client().timeout(Duration::from_secs(10)).build()?;
         let store = Self { entries: RwLock::default(), client, config };
         for mail in MAILS {
             let templates = match store.origin(mail)? {

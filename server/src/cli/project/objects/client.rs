@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::outgoing;
+
 /// Entries of a page of a listing.
 const PAGE: usize = 100;
 
@@ -55,7 +57,7 @@ impl Client {
     pub fn new(api: &str, key: &str) -> anyhow::Result<Self> {
         // This machine is not behind a proxy; others may be.
         let is_local = api.starts_with("http://127.") || api.starts_with("http://localhost");
-        let builder = reqwest::Client::builder();
+        let builder = outgoing::client();
         let http = if is_local { builder.no_proxy() } else { builder }.build()?;
         Ok(Self { http, url: format!("{}/storage/v1", api.trim_end_matches('/')), key: key.to_owned() })
     }

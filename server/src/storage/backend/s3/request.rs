@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::Secret;
 use crate::db::with_causes;
+use crate::outgoing;
 use crate::storage::backend::Place;
 use crate::storage::config::S3StoreConfig;
 use crate::storage::error::StorageError;
@@ -149,9 +150,7 @@ impl Asked {
 
 impl Stores {
     pub fn new(config: &S3StoreConfig) -> anyhow::Result<Self> {
-        // A second installation has no effect.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
+        let http = outgoing::client()
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(config.timeout)
             .pool_max_idle_per_host(config.max_sockets.min(32))
