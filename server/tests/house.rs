@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The APIs (auth, rest, storage, functions, realtime, web) never
 /// import one another; shared code belongs in a lower module.
-const ROOMS: [(&str, &[&str]); 30] = [
+const ROOMS: [(&str, &[&str]); 31] = [
+    ("allocator", &[]),
     ("outgoing", &[]),
     ("owner", &[]),
     ("resize", &[]),
