@@ -24,8 +24,8 @@ pub use outside::mailer::Delivery;
 
 use crate::config::{AuthConfig, TrustedProxies};
 use crate::db::Pool;
-use crate::outgoing;
 use crate::jwt::sign::SigningKeys;
+use crate::outgoing;
 use credentials::otp::CodeHasher;
 use credentials::password::{Hasher, PasswordRules};
 use door::guesses::Guesses;

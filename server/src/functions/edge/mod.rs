@@ -26,8 +26,8 @@ pub use metrics::Received;
 pub use relay::call;
 
 use crate::config::{Reader, Secret};
-use crate::outgoing;
 use crate::jwt::Issuers;
+use crate::outgoing;
 use crate::project::{FunctionConfig, Project, ProjectError, Served, find_deno};
 use metrics::Metrics;
 use worker::{StartError, Worker};

@@ -209,7 +209,8 @@ fn write(folder: &Path, name: &str, contents: &[u8]) -> anyhow::Result<()> {
 fn client(config: &AcmeConfig) -> anyhow::Result<reqwest::Client> {
     let authorities = match &config.authorities {
         Some(path) => {
-            let read = std::fs::read(path).with_context(|| format!("FERROBASE_ACME_CA: cannot read {}", path.display()))?;
+            let read =
+                std::fs::read(path).with_context(|| format!("FERROBASE_ACME_CA: cannot read {}", path.display()))?;
             reqwest::Certificate::from_pem_bundle(&read).context("FERROBASE_ACME_CA")?
         }
         None => Vec::new(),
