@@ -424,6 +424,17 @@ mod tests {
             client
         }
 
+        /// Waits until the metrics say so: an answer is counted after its last byte was sent, when its reader may be ahead.
+        async fn counts(&self, line: &str) {
+            let counted = async {
+                while !self.traffic.as_text().contains(line) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            let waited = tokio::time::timeout(Duration::from_secs(10), counted).await;
+            assert!(waited.is_ok(), "{line} is missing:\n{}", self.traffic.as_text());
+        }
+
         async fn client(&self) -> Client {
             Client(TcpStream::connect(self.address).await.expect("a connection"))
         }
@@ -484,8 +495,8 @@ mod tests {
             assert_eq!(copy.head.lines().any(|other| other == line), is_there, "{line}: {}", copy.head);
         }
         assert!(copy.head.contains("\r\ndate: "), "{}", copy.head);
-        assert!(server.traffic.as_text().contains("refusals_total{api=\"rest\",status=\"503\"} 1"));
-        assert!(server.traffic.as_text().contains("in_flight{api=\"rest\"} 0"));
+        server.counts("refusals_total{api=\"rest\",status=\"503\"} 1").await;
+        server.counts("in_flight{api=\"rest\"} 0").await;
         server.pool.set_full(false);
         assert_eq!(client.ask(LIKE).await.status, 200, "served again at once");
         assert_eq!(server.pool.handled(), 1);
