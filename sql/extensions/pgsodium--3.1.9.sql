@@ -108,7 +108,11 @@ declare
 begin
   foreach user_role in array array['pgsodium_keyiduser', 'pgsodium_keyholder', 'pgsodium_keymaker'] loop
     if not exists (select from pg_catalog.pg_roles where rolname = user_role) then
-      execute pg_catalog.format('create role %I', user_role);
+      begin
+        execute pg_catalog.format('create role %I', user_role);
+      -- Another database of this cluster gets the extension at the same time.
+      exception when duplicate_object or unique_violation then null;
+      end;
     end if;
   end loop;
   foreach user_role in array array['pgsodium_keyiduser', 'pgsodium_keyholder', 'pgsodium_keymaker', 'postgres', 'service_role'] loop

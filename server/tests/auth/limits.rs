@@ -38,6 +38,23 @@ async fn two_instances_share_the_mail_limit() {
 }
 
 #[actix_web::test]
+async fn a_count_that_waited_for_a_later_one_does_not_begin_a_new_hour() {
+    let settings = [("GOTRUE_RATE_LIMIT_EMAIL_SENT", "3"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
+    let app = TestApp::with_settings(&settings).await;
+    // As one finds it whose transaction had begun before that of the first.
+    app.owner
+        .batch_execute("insert into auth.message_counts values ('email', now() + interval '10 minutes', 1)")
+        .await
+        .expect("a count");
+    for (n, status) in [200, 200, 429].into_iter().enumerate() {
+        assert_eq!(sign_up(&app, format!("u{n}@test.example")).await.0, status, "sign-up {n}");
+    }
+    let row =
+        app.owner.query_one("select since > now(), counted from auth.message_counts", &[]).await.expect("a count");
+    assert_eq!((row.get::<_, bool>(0), row.get::<_, f64>(1)), (true, 3.0));
+}
+
+#[actix_web::test]
 async fn a_token_bucket_is_shared_and_refills_one_by_one() {
     let settings = [("GOTRUE_RATE_LIMIT_EMAIL_SENT", "2/1h"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
     let app = TestApp::with_settings(&settings).await;

@@ -34,6 +34,7 @@ async fn kills_and_stalls_lose_nothing_acknowledged() {
         *faults.entry(fault).or_default() += 1;
         let until = pause(&mut random, 500);
         let again = pause(&mut random, 1500);
+        writers.iter_mut().for_each(|writer| writer.lost_may_be_late = fault.starts_with("PostgreSQL stopped"));
         let (server, random, http) = (&mut server, &mut random, &http);
         during(&mut writers, async move {
             tokio::time::sleep(until).await;

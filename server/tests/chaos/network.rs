@@ -26,6 +26,7 @@ async fn database_network_faults_lose_nothing_acknowledged() {
             [round as usize % 3];
         *faults.entry(fault).or_default() += 1;
         let pauses = [pause(&mut random, 400), pause(&mut random, 400), pause(&mut random, 400)];
+        writers.iter_mut().for_each(|writer| writer.lost_may_be_late = fault.starts_with("silent"));
         let valve = &valve;
         during(&mut writers, async move {
             tokio::time::sleep(pauses[0]).await;

@@ -38,6 +38,11 @@ pub struct Writer {
     http: Client,
     random: StdRng,
     ledger: Ledger,
+    /// Values of lost writes since the last check.
+    lost: Ledger,
+    /// Whether a lost write may be executed after an acknowledged one that was sent later, as when a stopped PostgreSQL goes on
+    /// with all that it was sent meanwhile.
+    pub lost_may_be_late: bool,
     pub counts: [u64; 3],
     /// The next value. Each value is written once.
     next: u64,
@@ -63,6 +68,8 @@ impl Writer {
             http: http.clone(),
             random,
             ledger: (0..KEYS).map(|key| (key, BTreeSet::from([None]))).collect(),
+            lost: Ledger::new(),
+            lost_may_be_late: false,
             counts: [0; 3],
             next: 1,
             tokens: BTreeMap::new(),
@@ -124,10 +131,16 @@ impl Writer {
         self.counts[outcome as usize] += 1;
         let possible = self.ledger.get_mut(&key).expect("a key");
         match outcome {
-            Outcome::Done => *possible = BTreeSet::from([written]),
+            Outcome::Done => {
+                *possible = BTreeSet::from([written]);
+                if self.lost_may_be_late {
+                    possible.extend(self.lost.get(&key).into_iter().flatten());
+                }
+            }
             Outcome::Refused => {}
             Outcome::Unknown => {
                 possible.insert(written);
+                self.lost.entry(key).or_default().insert(written);
             }
         }
         outcome
@@ -211,6 +224,7 @@ impl Writer {
             );
             self.ledger.insert(key, BTreeSet::from([there]));
         }
+        self.lost.clear();
         if self.api == Api::Auth {
             // Existing users can sign in.
             let known = (0..KEYS).find(|key| self.ledger[key].iter().all(Option::is_some));

@@ -296,10 +296,11 @@ impl Limits {
     }
 }
 
-/// Counts one in fixed windows of $3 seconds with $2 in each. Returns a row if there was room.
+/// Counts one in fixed windows of $3 seconds with $2 in each. Returns a row if there was room. The window may have begun after this
+/// transaction did, if it waited for the row; then it stays as it is.
 const WINDOW: &str = "insert into auth.message_counts as c (kind, since, counted) values ($1, now(), 1) \
     on conflict (kind) do update set \
-    since = c.since + floor(extract(epoch from now() - c.since) / $3::float8) * make_interval(secs => $3::float8), \
+    since = c.since + greatest(floor(extract(epoch from now() - c.since) / $3::float8), 0) * make_interval(secs => $3::float8), \
     counted = case when extract(epoch from now() - c.since) >= $3::float8 then 1 else c.counted + 1 end \
     where extract(epoch from now() - c.since) >= $3::float8 or c.counted + 1 <= $2::float8 returning 1";
 
