@@ -7,9 +7,9 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { Agent, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { counted, load } from "./steady-load.mjs";
 
 const [binary, kind, program, countText = "2", rateText = "200"] = process.argv.slice(2);
 const [count, rate] = [Number(countText), Number(rateText)];
@@ -270,94 +270,6 @@ async function until_heard(others, text) {
   return false;
 }
 
-/** Whose refusal it is: ours has a code, a balancer's is a page. */
-function reason(text) {
-  try {
-    const { code, error_code, message, msg } = JSON.parse(text);
-    return `${error_code ?? code}: ${message ?? msg}`;
-  } catch {
-    return text.match(/<(?:title|h1)>(.*?)<\//)?.[1] ?? text.slice(0, 80);
-  }
-}
-
-/** How often each of them occurs, the most frequent first. */
-function counted(texts) {
-  const counts = new Map();
-  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
-  return [...counts].sort(([, a], [, b]) => b - a).map(([text, n]) => `${n} × ${text}`);
-}
-
-/** Sends requests through the balancer at a fixed rate until told to stop, and records each failure. */
-function load(token) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-  const failed = [];
-  let [sent, answered, running] = [0, 0, true];
-  const took = [];
-  const one = (n) => {
-    const kinds = [
-      ["GET", "/rest/v1/load?select=id,note&limit=5", SERVICE],
-      ["POST", "/rest/v1/load", SERVICE, JSON.stringify({ note: `n${n}` })],
-      ["GET", "/auth/v1/user", token],
-      ["GET", "/storage/v1/object/authenticated/across/small.txt", SERVICE],
-    ];
-    const [method, path, key, body] = kinds[n % kinds.length];
-    const since = performance.now();
-    return new Promise((done) => {
-      const asked = httpRequest(
-        `${front}${path}`,
-        {
-          method,
-          agent,
-          headers: {
-            apikey: key.startsWith("sb_") ? key : ANON,
-            ...(key.startsWith("sb_") ? {} : { authorization: `Bearer ${key}` }),
-            ...(body ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {}),
-          },
-        },
-        (answer) => {
-          let text = "";
-          answer.setEncoding("utf8").on("data", (piece) => (text += piece));
-          answer.on("error", (error) => {
-            failed.push(`${method} ${path}: ${error.message}`);
-            done();
-          });
-          answer.on("end", () => {
-            answered++;
-            took.push(performance.now() - since);
-            if (answer.statusCode >= 400) failed.push(`${method} ${path}: ${answer.statusCode} ${reason(text)}`);
-            else if (method === "POST") load.written++;
-            done();
-          });
-        },
-      );
-      asked.on("error", (error) => {
-        failed.push(`${method} ${path}: ${error.message} (${error.code}, ${asked.reusedSocket ? "kept" : "new"} connection)`);
-        done();
-      });
-      asked.end(body);
-    });
-  };
-  const under_way = new Set();
-  const begun = performance.now();
-  const timer = setInterval(() => {
-    const due = Math.floor(((performance.now() - begun) * rate) / 1000);
-    while (running && sent < due) {
-      const work = one(sent++).finally(() => under_way.delete(work));
-      under_way.add(work);
-    }
-  }, 5);
-  return async () => {
-    running = false;
-    clearInterval(timer);
-    await Promise.all(under_way);
-    agent.destroy();
-    took.sort((a, b) => a - b);
-    const seconds = (performance.now() - begun) / 1000;
-    return { sent, answered, failed, seconds, p99: took[Math.floor(took.length * 0.99)] ?? 0 };
-  };
-}
-load.written = 0;
-
 async function rolling() {
   sql("create table if not exists public.load (id bigint generated always as identity primary key, note text); alter table public.load enable row level security; grant all on public.load to service_role; notify pgrst, 'reload schema'");
   await until("the table is served", async () => {
@@ -368,7 +280,12 @@ async function rolling() {
   assert.equal(up.status, 200, JSON.stringify(up.json));
   const email = `${randomUUID()}@example.com`;
   const made = await call(front, "POST", "/auth/v1/signup", { token: ANON, body: { email, password: "correct-Horse-7" } });
-  const stop = load(made.json.access_token);
+  const stop = load(front, rate, [
+    { method: "GET", path: "/rest/v1/load?select=id,note&limit=5", headers: { apikey: SERVICE } },
+    { method: "POST", path: "/rest/v1/load", headers: { apikey: SERVICE }, body: (n) => JSON.stringify({ note: `n${n}` }) },
+    { method: "GET", path: "/auth/v1/user", headers: { apikey: ANON, authorization: `Bearer ${made.json.access_token}` } },
+    { method: "GET", path: "/storage/v1/object/authenticated/across/small.txt", headers: { apikey: SERVICE } },
+  ]);
   await pause(2_000);
   for (const instance of instances) {
     instance.child.kill("SIGTERM");
@@ -379,10 +296,10 @@ async function rolling() {
     // Until the balancer notices, the other instance gets all requests.
     await pause(3_000);
   }
-  const { sent, answered, failed, seconds, p99 } = await stop();
+  const { sent, answered, failed, written, seconds, p99 } = await stop();
   assert.equal(failed.length, 0, `${failed.length} of ${sent} requests failed:\n${counted(failed).join("\n")}`);
   assert.equal(answered, sent);
-  assert.equal(Number(sql("select count(*) from public.load")), load.written, "each acknowledged row is there once");
+  assert.equal(Number(sql("select count(*) from public.load")), written, "each acknowledged row is there once");
   step(`${count} instances restarted one after the other under ${Math.round(sent / seconds)} requests a second: ${sent} sent, 0 failed, p99 ${p99.toFixed(0)} ms`);
 }
 
