@@ -111,7 +111,9 @@ const answers = async () => {
 const refresh = async (token) => good(await call("POST", "/auth/v1/token?grant_type=refresh_token", { body: { refresh_token: token } })).json;
 const email = `${randomUUID()}@example.com`;
 const password = "correct-Horse-7";
-const signIn = async () => good(await call("POST", "/auth/v1/token?grant_type=password", { body: { email, password } })).json;
+const signIn = async (headers) => good(await call("POST", "/auth/v1/token?grant_type=password", { headers, body: { email, password } })).json;
+const FORGED = "203.0.113.7";
+const LAST_ADDRESS = "select host(ip) from auth.sessions order by created_at desc limit 1";
 
 // Base images that this run has named, and takes the names away from at the end.
 const named = [];
@@ -172,7 +174,8 @@ async function oneInstance() {
   // Mail goes nowhere, so the address is confirmed by the service key, as an administrator would.
   const made = good(await call("POST", "/auth/v1/signup", { body: { email, password } })).json;
   good(await call("PUT", `/auth/v1/admin/users/${made.id ?? made.user.id}`, { key: keys.SERVICE_ROLE_KEY, body: { email_confirm: true } }));
-  const session = await signIn();
+  const session = await signIn({ "x-forwarded-for": FORGED });
+  assert.notEqual(sql(LAST_ADDRESS), FORGED, "there is no proxy to believe");
   const token = session.access_token;
   sql(`create table public.notes (id bigint generated always as identity primary key, owner uuid default auth.uid(), note text);
     alter table public.notes enable row level security;
@@ -212,6 +215,18 @@ async function oneInstance() {
   assert.deepEqual(await rows(token), [{ note: "kept" }], "the token from before");
   assert.ok((await file()).equals(bytes));
   ok(`down (${stopped} s) and up again: rows, files, sessions and keys are kept`);
+
+  const dump = composed(ONE, "exec", "-T", "db", "pg_dumpall", "-U", "postgres").out;
+  await composing(ONE, "down");
+  engine("volume", "rm", `${PROJECT}_database`);
+  await composing(ONE, "up", "-d", "--wait", "db");
+  const restored = run(compose[0], projectArgs(ONE, ["exec", "-T", "db", "psql", "-U", "postgres", "-q"]), { input: dump });
+  assert.deepEqual(restored.all.match(/ERROR:.*/g), ['ERROR:  role "postgres" already exists']);
+  await composing(ONE, "up", "-d", "--wait");
+  renewed = await refresh(renewed.refresh_token);
+  assert.deepEqual(await rows(renewed.access_token), [{ note: "kept" }]);
+  assert.ok((await file()).equals(bytes));
+  ok("a dump is restored into a new database: rows, files and sessions are there");
 
   for (const service of ["db", "ferrobase"]) {
     const { Pid, StartedAt } = state(service);
@@ -273,11 +288,10 @@ async function twoInstances({ bytes, secrets }) {
     const user = good(await call("GET", "/auth/v1/user", { base, token: session.access_token })).json;
     assert.equal(user.email, email);
   }
-  const forged = { "x-forwarded-for": "203.0.113.7" };
-  good(await call("POST", "/auth/v1/token?grant_type=password", { headers: forged, body: { email, password } }));
+  await signIn({ "x-forwarded-for": FORGED });
   // Docker's gateway, by which this client comes.
   const gateway = engine("inspect", "--format", "{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}", container("balancer", TWO));
-  const seen = sql("select host(ip) from auth.sessions order by created_at desc limit 1");
+  const seen = sql(LAST_ADDRESS);
   assert.ok([gateway, "127.0.0.1"].includes(seen), `the session's address is ${seen}, the gateway's ${gateway}`);
   const renewed = good(await call("POST", "/auth/v1/token?grant_type=refresh_token", { base: at.second, body: { refresh_token: session.refresh_token } })).json;
   const key = keys.SERVICE_ROLE_KEY;
@@ -287,7 +301,8 @@ async function twoInstances({ bytes, secrets }) {
     assert.ok(good(await call("GET", "/storage/v1/object/authenticated/files/through.bin", { key, base })).bytes.equals(uploaded));
     assert.ok(good(await call("GET", "/storage/v1/object/authenticated/files/some.bin", { key, base })).bytes.equals(bytes));
   }
-  ok("a session of one instance is the other's, its address is that of haproxy's client and no forged one, and a file uploaded through haproxy is read by both");
+  ok("a session of one instance is the other's; a file uploaded through haproxy is read by both");
+  ok("a client's address is the one that haproxy sees, not a forged one");
 
   sql("create table public.load (id bigint generated always as identity primary key, note text); alter table public.load enable row level security; grant all on public.load to service_role; notify pgrst, 'reload schema'");
   await until("the table is served", async () => {

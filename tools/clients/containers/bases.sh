@@ -5,6 +5,7 @@
 # Each has the interface of the true image as far as our files use it (programs, user, entrypoint, folders), and not more
 # build tools than it. All come from Debian's archive; Rust is this machine's, Node.js comes from npm. They say nothing about
 # the true images' own contents: CONTAINERS_BASES=registry runs the proof with those (tools/test-tools.sh containers).
+# What is there already is not made again: `docker rmi ferrobase-standin:…` after a change of this file.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 folder=$1
