@@ -57,7 +57,7 @@ test-package: package
 test *ARGS:
     tools/test.sh {{ARGS}}
 
-# Programs that others wrote (boto3, aws-cli, supabase-py, rclone, tus-js-client, Uppy, versitygw, nats-server, jest and Playwright, the contract suite as others run it, the Supabase CLI, pg_dump, Drizzle, Prisma, promtool, haproxy, nginx, PgBouncer, Patroni), e.g. `just test-tools boto3`
+# Programs that others wrote (boto3, aws-cli, supabase-py, rclone, tus-js-client, Uppy, versitygw, nats-server, jest and Playwright, the contract suite as others run it, the Supabase CLI, pg_dump, Drizzle, Prisma, promtool, haproxy, nginx, PgBouncer, Patroni; Docker with `just test-tools containers`), e.g. `just test-tools boto3`
 test-tools *ARGS: setup
     cargo build --locked --bin ferrobase
     tools/test-tools.sh {{ARGS}}

@@ -343,6 +343,8 @@ async function twoInstances({ bytes, secrets }) {
 function tidy() {
   run(compose[0], projectArgs(TWO, ["down", "--volumes", "--remove-orphans", "--timeout", "15"]), { quiet: true });
   if (process.env.CONTAINERS_KEEP !== "1") run(docker, ["rmi", IMAGE], { quiet: true });
+  // Each build leaves the former image behind without a name.
+  run(docker, ["image", "prune", "--force", "--filter", `label=com.docker.compose.project=${PROJECT}`], { quiet: true });
   // Nobody should take a stand-in for the true image later.
   if (named.length > 0) run(docker, ["rmi", ...named], { quiet: true });
   guard.kill();
