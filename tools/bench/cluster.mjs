@@ -2,7 +2,7 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 
 const root = new URL("../..", import.meta.url).pathname;
@@ -14,6 +14,15 @@ export const serverPort = Number(process.env.BENCH_PORT ?? 55341);
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const running = [];
 let folder;
+
+/** Gives the load generator a core of its own, the last, and the others to PostgreSQL and the servers. Before any of them is started. */
+export function keepCoresApart() {
+  const last = availableParallelism() - 1;
+  if (last < 1) throw new Error("bench: one core cannot be divided");
+  cores = { generator: String(last), served: `0-${last - 1}` };
+}
+let cores;
+const onCores = (which, command) => (cores ? ["taskset", "-c", cores[which], ...command] : command);
 
 /** Exits with one line if a required program is missing. */
 export function requirePrograms() {
@@ -71,7 +80,7 @@ export function startCluster(further = []) {
   const owner = (program, args) => {
     const words = [join(bin, program), ...args];
     // pg_ctl's child keeps the output open: it is sent to the log, not to a pipe.
-    const command = isRoot ? ["setpriv", "--reuid", "nobody", "--clear-groups", ...words] : words;
+    const command = onCores("served", isRoot ? ["setpriv", "--reuid", "nobody", "--clear-groups", ...words] : words);
     execFileSync(command[0], command.slice(1), { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
   };
   const data = join(folder, "data");
@@ -102,7 +111,8 @@ export function sql(script, { user = "postgres", database = "postgres", output =
  * sessions, and the server would share its portion with the load generator. It still ends with the benchmark.
  */
 export function spawnApart(program, words, options) {
-  const child = spawn(program, words, { ...options, detached: true });
+  const [first, ...others] = onCores(program === generator ? "generator" : "served", [program, ...words]);
+  const child = spawn(first, others, { ...options, detached: true });
   running.push(child);
   child.once("exit", () => running.splice(running.indexOf(child), 1));
   return child;

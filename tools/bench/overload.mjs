@@ -1,9 +1,9 @@
 // `just bench overload`: REST, auth and storage at ten times what they can do. Admitted requests are to keep their times, the rest to be
 // refused at once with `Retry-After`, and when the load goes everything is to be as before.
 //
-//   node tools/bench/overload.mjs [--seconds 60] [--times 10] [--only rest,auth,storage] [--shared] [--write docs/reports/bench-overload.md]
+//   node tools/bench/overload.mjs [--seconds 60] [--times 10] [--only rest,auth,storage] [--shared] [--apart] [--write docs/reports/bench-overload.md]
 //
-// --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: as rest.mjs. Each API runs in a process
+// --apart: the generator has a core of its own, as if it were another machine. --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: as rest.mjs. Each API runs in a process
 // of its own (`--api`), with a PostgreSQL of its own.
 import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
@@ -15,7 +15,7 @@ import { poolSize } from "./rest-ground.mjs";
 const { values } = parseArgs({ options: {
   seconds: { type: "string", default: "60" }, times: { type: "string", default: "10" },
   only: { type: "string", default: "rest,auth,storage" }, api: { type: "string" },
-  shared: { type: "boolean", default: false }, write: { type: "string" },
+  shared: { type: "boolean", default: false }, apart: { type: "boolean", default: false }, write: { type: "string" },
 } });
 const seconds = Number(values.seconds);
 const times = Number(values.times);
@@ -98,6 +98,7 @@ async function measureBare(capacity, requests) {
 
 bench.requirePrograms();
 if (values.api) {
+  if (values.apart) bench.keepCoresApart();
   const cluster = bench.startCluster();
   const head = bench.circumstances({ isShared: values.shared });
   chmodSync(cluster.folder, 0o755);
@@ -115,7 +116,7 @@ if (unknown.length > 0) {
 }
 if (values.write && !values.shared) await bench.waitForQuiet();
 const found = asked.map((api) => {
-  const words = [process.argv[1], "--api", api, "--seconds", values.seconds, "--times", values.times, ...(values.shared ? ["--shared"] : [])];
+  const words = [process.argv[1], "--api", api, "--seconds", values.seconds, "--times", values.times, ...(values.shared ? ["--shared"] : []), ...(values.apart ? ["--apart"] : [])];
   const child = spawnSync(process.execPath, words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   if (child.status !== 0) process.exit(1);
   return JSON.parse(child.stdout.trim().split("\n").at(-1));
@@ -128,8 +129,8 @@ bench.publish(`# ${times} times the load
 \`just bench overload\`: ${head.text}
 
 What the server can do is measured with ${connections} connections that ask without a pause, with 8 for passwords. Quiet is ${bench.percent(share)} of that, at times drawn by
-chance. The load is ${times} times as much for ${seconds} s over 500 to 2,000 connections, each of which waits for its answer; where a generator on the same
-cores cannot send as much, the table says how much it sent. ${poolSize} database connections. Aims in brackets. Times are of requests that were sent after
+chance. The load is ${times} times as much for ${seconds} s over 500 to 2,000 connections, each of which waits for its answer; where the generator, which ${values.apart ? "has a core of its own while server and PostgreSQL have the others," : "shares the cores,"}
+cannot send as much, the table says how much it sent. ${poolSize} database connections. Aims in brackets. Times are of requests that were sent after
 the first second, in which a flood is told from a burst; p99 of all requests, served and refused, at the end. The limit is a server that checks
 nothing, asks PostgreSQL for the same rows and refuses all that come while 2, 4 or ${poolSize} are being asked for.
 

@@ -34,6 +34,9 @@ use super::traffic::{InFlight, Traffic};
 
 /// For how long an answer is copied, and for how long after a refusal requests are compared at all.
 const COPIED: Duration = Duration::from_secs(1);
+/// After so long one request like it goes the whole way again, and another one each time so long has passed without a new answer. Otherwise,
+/// whenever a copy becomes too old, all that come until there is the next would go that way.
+const RENEWED: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(100));
 /// The most answers that a worker keeps.
 const MOST_KEPT: usize = 1024;
 /// How often the log says how many were refused here.
@@ -87,6 +90,8 @@ struct Inside {
 
 struct Kept {
     since: Instant,
+    /// When the next request goes the whole way.
+    renewed: Cell<Instant>,
     by: RefusedBy,
     traffic: Option<Data<Traffic>>,
     draining: Option<Data<Draining>>,
@@ -224,7 +229,8 @@ impl Doorway {
             end.extend_from_slice(&body);
         }
         let (traffic, draining) = (request.app_data().cloned(), request.app_data().cloned());
-        let kept = Kept { since: now, by, traffic, draining, answer: (start, end), has_id };
+        let renewed = Cell::new(now + RENEWED.0);
+        let kept = Kept { since: now, renewed, by, traffic, draining, answer: (start, end), has_id };
         door.keep(kind, kept);
         ServiceResponse::new(request, response.set_body(EitherBody::right(BoxBody::new(body))))
     }
@@ -276,6 +282,10 @@ impl Inside {
         let kept = self.kept.borrow();
         let kept = kept.get(&asked.kind).filter(|kept| now.duration_since(kept.since) < COPIED)?;
         if kept.draining.as_ref().is_some_and(|draining| draining.has_begun()) {
+            return None;
+        }
+        if now >= kept.renewed.get() {
+            kept.renewed.set(now + RENEWED.1);
             return None;
         }
         let until = kept.by.0.refuse()?;
@@ -500,6 +510,31 @@ mod tests {
         server.pool.set_full(false);
         assert_eq!(client.ask(LIKE).await.status, 200, "served again at once");
         assert_eq!(server.pool.handled(), 1);
+    }
+
+    #[actix_web::test]
+    async fn one_of_many_goes_the_whole_way_before_what_is_copied_is_too_old() {
+        let (door, pool, now) = (Inside::default(), Arc::<Pool>::default(), Instant::now());
+        pool.set_full(true);
+        let renewed = Cell::new(now + RENEWED.0);
+        let (traffic, draining, answer) = (None, None, (Vec::new(), Vec::new()));
+        let by = RefusedBy(pool);
+        door.keep(1, Kept { since: now, renewed, by, traffic, draining, answer, has_id: false });
+        for (ms, is_copied) in [
+            (0, true),
+            (499, true),
+            (500, false),
+            (501, true),
+            (599, true),
+            (600, false),
+            (601, true),
+            (1000, false),
+            (1001, false),
+        ] {
+            let asked = Asked { kind: 1, path: b"/rest/v1/a", id: None };
+            let refusal = door.refuse(&asked, now + Duration::from_millis(ms));
+            assert_eq!(refusal.is_some(), is_copied, "after {ms} ms");
+        }
     }
 
     #[actix_web::test]
