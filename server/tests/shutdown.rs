@@ -14,6 +14,7 @@ use tokio_postgres::Client;
 use crate::support::TestApp;
 use crate::support::cluster::{connect, place};
 use crate::support::ports::free_port;
+use crate::support::server_process::ServerProcess;
 use crate::support::valve::until;
 
 const SECRET: &str = "a secret of the servers that are told to stop";
@@ -241,4 +242,27 @@ async fn statements_outliving_the_drain_are_cancelled_in_every_mode_with_certifi
     futures_util::join!(whole.stop(), auth.stop(), storage.stop());
     until("all are cancelled", async || sleepers(&guarded.owner).await + sleepers(&app.owner).await == 0).await;
     guarded.postgres.stop().await;
+}
+
+/// Regression: the end of the database was logged as a failure of each function that was left.
+#[actix_web::test]
+async fn hourly_functions_that_a_stop_ends_are_not_logged_as_failures() {
+    // A second installation has no effect.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::new();
+    let mut server = ServerProcess::started_before();
+    server.serve();
+    server.ready(&http).await;
+    let slow = "create function public.slow() returns void language sql as 'select pg_sleep(300)';
+                insert into ferrobase.hourly values ('public.slow')";
+    connect(&server.database_url()).await.batch_execute(slow).await.expect("a slow function");
+    server.stop();
+    server.serve_again().await;
+    server.ready(&http).await;
+    let owner = connect(&server.database_url()).await;
+    let runs =
+        "select exists (select from pg_stat_activity where query like '%public.slow()%' and pid <> pg_backend_pid())";
+    until("the function runs", async || owner.query_one(runs, &[]).await.is_ok_and(|row| row.get(0))).await;
+    server.stop();
+    assert!(!server.log().contains("hourly"), "{}", server.log());
 }

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use actix_web::rt::task::JoinHandle;
+
 use super::backend::{Listed, Place};
 use super::error::StorageError;
 use super::resumable::{expired, forget, known_uploads};
@@ -27,9 +29,9 @@ const MOST_CALLS: usize = 1000;
 /// Expired uploads ended per query.
 const EXPIRED_PAGE: i64 = 100;
 
-/// Runs at startup and then every hour, for as long as the runtime lives. While one of these folders of databases that were `set_aside`
-/// exists, no file is removed, because a row there may name it.
-pub fn spawn(storage: Storage, set_aside: Vec<PathBuf>) {
+/// Runs at startup and then every hour, until it is aborted: before a server stops its database, so that the log does not call its end
+/// a failure. While one of these folders of databases that were `set_aside` exists, no file is removed, because a row there may name it.
+pub fn spawn(storage: Storage, set_aside: Vec<PathBuf>) -> JoinHandle<()> {
     actix_web::rt::spawn(async move {
         loop {
             match call_hourly(&storage).await {
@@ -58,7 +60,7 @@ pub fn spawn(storage: Storage, set_aside: Vec<PathBuf>) {
             }
             tokio::time::sleep(INTERVAL).await;
         }
-    });
+    })
 }
 
 /// Calls the functions named in `ferrobase.hourly`, as service_role. Returns those that failed, with the reason. Each call is a

@@ -80,6 +80,13 @@ impl ServerProcess {
         }
     }
 
+    /// Asks it to stop, and waits until it has.
+    pub fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("told");
+        assert!(child.wait().expect("gone").success(), "{}", self.log());
+    }
+
     /// Restarts it once the port of the killed server is free.
     pub async fn serve_again(&mut self) {
         while TcpStream::connect(("127.0.0.1", self.ports[0])).is_ok() {

@@ -234,7 +234,7 @@ pub async fn serve(
         writing
     });
     let (keys, rest) = (app.keys.clone(), app.rest.clone());
-    crate::storage::sweep::spawn(app.storage.clone(), set_aside);
+    let housekeeping = crate::storage::sweep::spawn(app.storage.clone(), set_aside);
     let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings, source))?;
     let (realtime, functions) = (app.realtime.clone(), app.functions.clone());
     let (draining, drain) = (app.draining.clone(), settings.server.drain);
@@ -287,6 +287,7 @@ pub async fn serve(
         () = stop.urged() => {}
     }
     admin.stop(false).await;
+    housekeeping.abort();
     // PostgreSQL would continue statements whose clients are gone.
     db::cancel_all().await;
     outcome

@@ -71,7 +71,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     if let Some(key) = anon_key {
         storage = storage.with_anon_key(&key);
     }
-    sweep::spawn(storage.clone(), Vec::new());
+    let housekeeping = sweep::spawn(storage.clone(), Vec::new());
     let traffic = Traffic::of("storage");
     let admin = match admin_listen {
         Some(address) => {
@@ -87,6 +87,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     if let Some(admin) = admin {
         admin.stop(false).await;
     }
+    housekeeping.abort();
     db::cancel_all().await;
     outcome
 }
