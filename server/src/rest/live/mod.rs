@@ -328,7 +328,7 @@ impl Live {
             if configuration || schema {
                 match self.load_configuration().await {
                     Ok(()) => tracing::info!("the configuration was loaded"),
-                    Err(_) if replaced::times() != database => {}
+                    Err(_) if replaced::times() != database || self.is_stopping.load(Ordering::Acquire) => {}
                     Err(error) => tracing::error!(%error, "the configuration could not be loaded, keeping the old one"),
                 }
             }
@@ -341,6 +341,9 @@ impl Live {
     async fn load_schema_until_it_succeeds(&self) {
         let mut backoff = Backoff::new();
         while let Err(error) = self.load_schema().await {
+            if self.is_stopping.load(Ordering::Acquire) {
+                return;
+            }
             let pause = backoff.next();
             tracing::error!(%error, seconds = pause.as_secs(), "the schema cache could not be loaded, retrying");
             tokio::time::sleep(pause).await;

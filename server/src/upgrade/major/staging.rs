@@ -87,6 +87,7 @@ impl<'a> Staging<'a> {
         let running = EmbeddedPostgres::start(&options).await?;
         let former = async {
             release_members(&running.admin_url).await?;
+            clear_column_versions(&running.admin_url).await?;
             Former::read(&running.admin_url).await
         }
         .await;
@@ -265,6 +266,18 @@ impl<'a> Staging<'a> {
 async fn release_members(admin_url: &str) -> Result<(), UpgradeError> {
     for name in databases_of(&connect(admin_url).await?).await? {
         connect_to(admin_url, &name).await?.batch_execute(include_str!("release_members.sql")).await?;
+    }
+    Ok(())
+}
+
+/// Clears the option that PostgreSQL sets on columns itself since its releases of November 2026, in every database of the copy: `pg_upgrade`
+/// of a release before them takes it for a user's, and fails. Columns from before them have none either.
+async fn clear_column_versions(admin_url: &str) -> Result<(), UpgradeError> {
+    let clear = "update pg_catalog.pg_attribute
+                 set attoptions = nullif(array(select option from unnest(attoptions) option where option !~ '^pg_attver='), '{}')
+                 where exists (select from unnest(attoptions) option where option ~ '^pg_attver=')";
+    for name in databases_of(&connect(admin_url).await?).await? {
+        connect_to(admin_url, &name).await?.batch_execute(clear).await?;
     }
     Ok(())
 }

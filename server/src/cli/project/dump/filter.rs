@@ -1,6 +1,8 @@
 //! Rewrites `pg_dump`'s statements so that a project's database can run them: drops what the platform creates itself, and makes
 //! conditional what may exist already. Rules: supabase/cli `pkg/migration/scripts`.
 
+use std::borrow::Cow;
+
 use super::{ADMIN, RESERVED_ROLES};
 use crate::migrate::{Statement, split_statements};
 
@@ -38,6 +40,7 @@ const WITH_OWN_SCHEMA: [&str; 3] = ["pg_tle", "pgsodium", "pgmq"];
 /// The schema dump without the objects in schemas for which `is_excluded` is true.
 pub fn schema(dump: &str, has_comments: bool, is_excluded: impl Fn(&str) -> bool) -> String {
     render(&split_statements(dump), has_comments, |text| {
+        let text = &*without_column_versions(text)?;
         if LEFT_OUT.iter().any(|start| text.starts_with(start)) || text.ends_with(&format!(" OWNER TO \"{ADMIN}\"")) {
             return None;
         }
@@ -63,6 +66,20 @@ pub fn schema(dump: &str, has_comments: bool, is_excluded: impl Fn(&str) -> bool
             .find_map(|(start, becomes)| text.strip_prefix(start).map(|rest| format!("{becomes}{rest}")));
         Some(conditional.unwrap_or_else(|| text.to_owned()))
     })
+}
+
+/// The statement without the option that PostgreSQL sets on columns itself since its releases of November 2026; `None` if it sets no
+/// other. `pg_dump` of a release before them takes it for a user's, and servers of such releases do not know it.
+pub fn without_column_versions(statement: &str) -> Option<Cow<'_, str>> {
+    const VERSION: &str = "pg_attver=";
+    let options = statement.rfind(" SET (").filter(|_| statement.starts_with("ALTER "));
+    let Some(at) = options.map(|at| at + " SET (".len()) else { return Some(Cow::Borrowed(statement)) };
+    let Some(options) = statement[at..].strip_suffix(')') else { return Some(Cow::Borrowed(statement)) };
+    if !options.contains(VERSION) {
+        return Some(Cow::Borrowed(statement));
+    }
+    let others: Vec<&str> = options.split(", ").filter(|option| !option.starts_with(VERSION)).collect();
+    (!others.is_empty()).then(|| Cow::Owned(format!("{}{})", &statement[..at], others.join(", "))))
 }
 
 /// The project's own roles, and the settings that it may change on any role.
@@ -146,6 +163,24 @@ fn grants_on(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_of_columns_are_left_out() {
+        let start = r#"ALTER TABLE ONLY "app"."t" ALTER COLUMN "id" SET ("#;
+        for (options, kept) in [
+            ("pg_attver=26981816", None),
+            ("n_distinct=5, pg_attver=26981816", Some("n_distinct=5")),
+            ("n_distinct=5", Some("n_distinct=5")),
+        ] {
+            let kept = kept.map(|kept| format!("{start}{kept})"));
+            let statement = format!("{start}{options})");
+            assert_eq!(without_column_versions(&statement).as_deref(), kept.as_deref(), "{options}");
+            let dumped = schema(&format!("{statement};\n"), false, |_| false);
+            assert_eq!(dumped, kept.map_or(String::new(), |kept| format!("{kept};\n\n")));
+        }
+        let other = "COMMENT ON TABLE \"app\".\"t\" IS 'see SET (pg_attver=1)'";
+        assert_eq!(without_column_versions(other).as_deref(), Some(other));
+    }
 
     const DUMP: &str = r#"--
 -- PostgreSQL database dump

@@ -5,7 +5,7 @@
 
 mod filter;
 
-pub use filter::{is_free as is_free_setting, is_reserved};
+pub use filter::{is_free as is_free_setting, is_reserved, without_column_versions};
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -2,7 +2,7 @@
 //! are imported.
 
 use super::words::{Kind, Qualified, Word, list, qualified, words};
-use crate::cli::project::dump::{PLATFORM_TABLES, is_free_setting, is_platform, is_reserved};
+use crate::cli::project::dump::{PLATFORM_TABLES, is_free_setting, is_platform, is_reserved, without_column_versions};
 
 /// The role that runs a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,8 @@ const MANAGED: [&str; 3] = ["auth", "realtime", "storage"];
 const MOST_WORDS: usize = 4000;
 
 pub fn classify(sql: &str) -> Action {
+    let Some(sql) = without_column_versions(sql) else { return Action::Skip };
+    let sql = &*sql;
     let words = words(sql, MOST_WORDS);
     let is = |place: usize, keyword: &str| words.get(place).is_some_and(|word| word.is(keyword));
     let has = |keyword: &str| words.iter().any(|word| word.depth == 0 && word.is(keyword));
