@@ -246,7 +246,7 @@ export function circumstances({ isShared = false } = {}) {
   const note = isShared ? " Other programs shared the cores all the while: times are longer and rates lower than they would be alone, so look at the ratios and at the CPU time." : "";
   return { isRelease, isShared, loadBefore, text:
     `${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${build}; ${cores} × ${model}; PostgreSQL ${version}, fsync on; ` +
-    `load average before the run ${loadBefore}. Load generator, server and PostgreSQL share these cores.${note}` };
+    `load average before the run ${loadBefore}. ${cores ? "The load generator has the last core, server and PostgreSQL the others." : "Load generator, server and PostgreSQL share these cores."}${note}` };
 }
 
 /** Prints a report, and writes it to `file` if its figures are worth keeping: a release build on a quiet machine, or on one that the report calls shared. */

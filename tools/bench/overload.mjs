@@ -3,8 +3,8 @@
 //
 //   node tools/bench/overload.mjs [--seconds 60] [--times 10] [--only rest,auth,storage] [--shared] [--apart] [--write docs/reports/bench-overload.md]
 //
-// --apart: the generator has a core of its own, as if it were another machine. --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: as rest.mjs. Each API runs in a process
-// of its own (`--api`), with a PostgreSQL of its own.
+// --apart: the generator has a core of its own, as if it were another machine. --shared: do not wait for a quiet machine, and say in
+// the report that it was none. Environment: as rest.mjs. Each API runs in a process of its own (`--api`), with a PostgreSQL of its own.
 import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import { parseArgs } from "node:util";

@@ -3,9 +3,9 @@
 //! storage in more detail, `frontend/e2e/chaos.spec.ts` AidBridge's pages.)
 //!
 //! Each writer keeps a ledger of the possible values of each of its keys. An acknowledged write leaves one value, a
-//! lost answer adds one, a refused write changes nothing. While PostgreSQL or the network to it stands still, a lost write may even come
-//! after an acknowledged one. After each fault the server has to recover by itself or after
-//! a restart, and every key must have one of its possible values. `CHAOS_ROUNDS` and `CHAOS_SEED` make the run longer,
+//! lost answer adds one, a refused write changes nothing. While PostgreSQL or the network to it stands still, a lost
+//! write may even be executed after an acknowledged one. After each fault the server has to recover by itself or after a
+//! restart, and every key must have one of its possible values. `CHAOS_ROUNDS` and `CHAOS_SEED` make the run longer,
 //! `CHAOS_REPORT` names a file for its figures.
 
 mod clocks;
