@@ -55,7 +55,7 @@ export const apis = {
     const migrated = spawnSync(bench.binary, ["migrate", "--dir", migrations], { env, cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
     if (migrated.status !== 0) throw new Error("the database was not prepared");
     lay(1000);
-    bench.sql("grant authenticated to twin; grant usage on schema storage to twin");
+    bench.sql("grant authenticated, service_role to twin; grant usage on schema storage to twin");
     bench.sql("create policy reads on storage.objects for select to authenticated using (owner_id = auth.uid()::text)");
     const settings = { DATABASE_URL: bench.uri("postgres"), SERVER_HOST: "127.0.0.1", SERVER_PORT: String(bench.serverPort), AUTH_JWT_SECRET: secret,
       DATABASE_MAX_CONNECTIONS: String(poolSize), FERROBASE_STORAGE_DIR: join(folder, "files"), ...further };
@@ -76,7 +76,7 @@ export const apis = {
       method: "GET", path: `/object/authenticated/bench/of-${number}`, headers, status: 200, expect: "xxxxxxxx" }));
     return [
       { name: "storage: a download of 10 kB, row level security", serve, requests: downloads, hasBare: true },
-      { name: "storage: an upload of 10 kB", serve, requests: [upload] },
+      { name: "storage: an upload of 10 kB", serve, requests: [upload], hasBare: true },
     ];
   },
 };

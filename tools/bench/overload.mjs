@@ -6,7 +6,8 @@
 // --apart: the generator has a core of its own, as if it were another machine. --shared: do not wait for a quiet machine, and say in
 // the report that it was none. Environment: as rest.mjs. Each API runs in a process of its own (`--api`), with a PostgreSQL of its own.
 import { spawnSync } from "node:child_process";
-import { chmodSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { apis } from "./apis.mjs";
 import * as bench from "./cluster.mjs";
@@ -27,16 +28,18 @@ const share = 0.5;
 const refuses = { FERROBASE_REFUSE_OVERLOAD: "true", PGRST_LOG_LEVEL: "crit" };
 const bare = process.env.BARE_BIN ?? new URL("../../target/release/examples/bare", import.meta.url).pathname;
 
-/** Starts a server that only asks PostgreSQL for what is requested, for so many requests at once, and refuses the others. */
-async function startBare(atOnce) {
-  const words = [`127.0.0.1:${bench.serverPort}`, bench.uri("twin"), String(atOnce)];
+/** Starts a server that only asks PostgreSQL for what is requested, or stores it in a folder, for so many requests at once, and refuses the others. */
+async function startBare(atOnce, folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  const words = [`127.0.0.1:${bench.serverPort}`, bench.uri("twin"), String(atOnce), folder];
   const child = bench.spawnApart(bare, words, { stdio: ["ignore", "ignore", "inherit"] });
   await bench.untilAnswered(child, "/", "/dev/null");
   return { child };
 }
 
 /** Measures a work before, during and after the load; its rows of the table, and what is to be said of it. */
-async function measure({ name, serve, requests, hasBare, busy = connections }) {
+async function measure({ name, serve, requests, hasBare, busy = connections }, folder) {
   const server = await serve();
   await bench.load("http", { connections: busy, seconds: 3, requests });
   const most = await bench.load("http", { connections: busy, seconds: Math.min(10, seconds), requests });
@@ -51,7 +54,7 @@ async function measure({ name, serve, requests, hasBare, busy = connections }) {
   const after = await bench.load("open", { ...calm, seconds: 5 });
   if (after.wrong > 0) throw new Error(`${name}: after the load: ${after.first_wrong}`);
   await bench.stopServer(server);
-  const limits = hasBare ? await measureBare(capacity, requests) : [];
+  const limits = hasBare ? await measureBare(capacity, requests, folder) : [];
   // The first second is when overload is found out.
   const begun = over.seconds[0];
   const worst = Math.max(...over.seconds.slice(1).map(([admitted]) => admitted.p99_ms));
@@ -78,9 +81,9 @@ function row(name, { over, quiet, capacity, most, seconds, hasAims = most !== un
 }
 
 /** The rows of the bare server at the same rates, for each number of requests at once. */
-async function measureBare(capacity, requests) {
+async function measureBare(capacity, requests, folder) {
   const under = async (atOnce, load) => {
-    const server = await startBare(atOnce);
+    const server = await startBare(atOnce, folder);
     const found = await bench.load("open", { seconds: Math.min(20, seconds), requests, ...load });
     await bench.stopServer(server);
     if (found.wrong > 0) throw new Error(`the bare server: ${found.first_wrong}`);
@@ -103,7 +106,7 @@ if (values.api) {
   const head = bench.circumstances({ isShared: values.shared });
   chmodSync(cluster.folder, 0o755);
   const measured = [];
-  for (const work of await apis[values.api](cluster.folder, connections, refuses)) measured.push(await measure(work));
+  for (const work of await apis[values.api](cluster.folder, connections, refuses)) measured.push(await measure(work, join(cluster.folder, "bare")));
   console.log(JSON.stringify({ head, measured }));
   process.exit(0);
 }
@@ -132,7 +135,7 @@ What the server can do is measured with ${connections} connections that ask with
 chance. The load is ${times} times as much for ${seconds} s over 500 to 2,000 connections, each of which waits for its answer; where the generator, which ${values.apart ? "has a core of its own while server and PostgreSQL have the others," : "shares the cores,"}
 cannot send as much, the table says how much it sent. ${poolSize} database connections. Aims in brackets. Times are of requests that were sent after
 the first second, in which a flood is told from a burst; p99 of all requests, served and refused, at the end. The limit is a server that checks
-nothing, asks PostgreSQL for the same rows and refuses all that come while 2, 4 or ${poolSize} are being asked for.
+nothing, asks PostgreSQL for the same rows, or writes the same file and row, and refuses all that come while 2, 4 or ${poolSize} are being asked for.
 
 | work | can do/s | quiet p99 | p99 at its most | asked/s | served/s | served p50 | served p99, to quiet | refused | refused p50 | refused p99 | with the first second | without \`Retry-After\` |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|

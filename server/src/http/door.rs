@@ -3,7 +3,8 @@
 //! Under lasting overload most requests are refused, and what their refusals cost is missing for those that are served. A request
 //! that was refused the whole way leaves its answer here, together with who refused it ([`learn`]). Further ones like it get a copy for
 //! a second, as long as that one goes on refusing. [`super::lenient`] asks for each head that has arrived ([`Doorway::judge`]). Requests are
-//! alike if they differ only in headers that no answer depends on and in the digits of their query and of the end of their path.
+//! alike if they differ only in headers that no answer depends on, in the digits of their query and of the end of their path, and in a
+//! short body, which is read and dropped before the refusal is sent.
 //!
 //! The first request of a connection always takes the whole way, and so do all of HTTP/2.
 
@@ -46,7 +47,14 @@ const EXACT_PARTS: usize = 3;
 /// Headers that no refusal depends on and that may be others in each request of a client, like its id.
 const NOT_COMPARED: [&[u8]; 3] = [b"traceparent", b"tracestate", b"referer"];
 /// With one of these a request is no simple question, or the connection does not go on as before.
-const NOT_SIMPLE: [&[u8]; 5] = [b"connection", b"content-length", b"expect", b"transfer-encoding", b"upgrade"];
+const NOT_SIMPLE: [&[u8]; 4] = [b"connection", b"expect", b"transfer-encoding", b"upgrade"];
+/// Methods of requests that may be refused here, and whether they may have a body.
+const METHODS: [(&[u8], bool); 6] =
+    [(b"GET", false), (b"HEAD", false), (b"POST", true), (b"PUT", true), (b"PATCH", true), (b"DELETE", true)];
+/// A longer body is not dropped here: its request goes the whole way.
+const LONGEST_DROPPED: u64 = 64 << 10;
+/// What follows is another text in each request.
+const BOUNDARY: &[u8] = b"boundary=";
 /// Headers of answers that are not copied, or written anew.
 const NOT_COPIED: [HeaderName; 5] = [
     header::CONTENT_LENGTH,
@@ -142,12 +150,13 @@ impl Doorway {
         door.refuse(&asked.filter(|_| may_refuse)?, now)
     }
 
-    /// `None` if it cannot be said without looking closer what the request asks for: only reads without a body are simple.
+    /// `None` if it cannot be said without looking closer what the request asks for: a body is simple if its length is announced.
     fn read<'a>(&self, head: &'a [u8]) -> Option<Asked<'a>> {
         let mut lines = Lines(head);
         let target = lines.next()?.strip_suffix(b" HTTP/1.1")?;
-        let get = target.strip_prefix(b"GET ");
-        let target = get.or_else(|| target.strip_prefix(b"HEAD ")).filter(|target| target.starts_with(b"/"))?;
+        let (method, target) = target.split_at_checked(memchr(b' ', target)?)?;
+        let (_, may_have_body) = METHODS.into_iter().find(|(name, _)| *name == method)?;
+        let target = target.strip_prefix(b" ").filter(|target| target.starts_with(b"/"))?;
         let (path, query) = match memchr(b'?', target) {
             Some(at) => (&target[..at], &target[at + 1..]),
             None => (target, &[][..]),
@@ -158,7 +167,7 @@ impl Doorway {
         }
         let mut hasher = self.door.0.hasher.build_hasher();
         let (peer, is_secure) = self.from;
-        (peer.map(|peer| peer.ip()), is_secure, get.is_some()).hash(&mut hasher);
+        (peer.map(|peer| peer.ip()), is_secure, method).hash(&mut hasher);
         let exact = memchr_iter(b'/', path).nth(EXACT_PARTS).unwrap_or(path.len());
         hasher.write(&path[..exact]);
         for text in [&path[exact..], query] {
@@ -166,7 +175,7 @@ impl Doorway {
             let parts = text.split(u8::is_ascii_digit).filter(|part| !part.is_empty());
             parts.for_each(|part| hasher.write(part));
         }
-        let mut id = None;
+        let (mut id, mut has_length) = (None, false);
         for line in lines.take_while(|line| !line.is_empty()) {
             let colon = memchr(b':', line)?;
             let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -179,6 +188,15 @@ impl Doorway {
             }
             if name.eq_ignore_ascii_case(request_id::HEADER.as_bytes()) {
                 id = HeaderValue::from_bytes(value).ok();
+            } else if name.eq_ignore_ascii_case(b"content-length") {
+                if !may_have_body || std::mem::replace(&mut has_length, true) || !is_short(value) {
+                    return None;
+                }
+            } else if name.eq_ignore_ascii_case(b"content-type")
+                && let Some(at) = memmem::find(value, BOUNDARY)
+            {
+                hasher.write(&value[..at]);
+                hasher.write_u8(b'\n');
             } else if !is_one_of(&NOT_COMPARED) {
                 hasher.write(line);
                 hasher.write_u8(b'\n');
@@ -324,6 +342,12 @@ struct Asked<'a> {
     id: Option<HeaderValue>,
 }
 
+/// Whether a body of the announced length may be dropped.
+fn is_short(length: &[u8]) -> bool {
+    let digits = std::str::from_utf8(length).ok().filter(|_| length.iter().all(u8::is_ascii_digit));
+    digits.and_then(|digits| digits.parse().ok()).is_some_and(|length: u64| length <= LONGEST_DROPPED)
+}
+
 /// The lines of a head, without their ends.
 struct Lines<'a>(&'a [u8]);
 
@@ -345,6 +369,7 @@ mod tests {
 
     use actix_server::ServerHandle;
     use actix_web::{App, HttpRequest, HttpResponse, web};
+    use bytes::Bytes;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
@@ -395,7 +420,7 @@ mod tests {
         let (shared, counted, state) = (pool.clone(), traffic.clone(), draining.clone());
         let server = serve(vec![Listener::Tcp(listener)], 1, move || {
             let pool = shared.clone();
-            let handler = move |request: HttpRequest| {
+            let handler = move |request: HttpRequest, _body: Bytes| {
                 pool.handled.fetch_add(1, Ordering::Relaxed);
                 let response = if pool.is_full.load(Ordering::Relaxed) {
                     request.extensions_mut().insert(RefusedBy(pool.clone()));
@@ -460,7 +485,11 @@ mod tests {
 
     impl Client {
         async fn send(&mut self, head: &str) {
-            self.0.write_all(format!("{head}\r\n\r\n").as_bytes()).await.expect("sent");
+            self.write(&format!("{head}\r\n\r\n")).await;
+        }
+
+        async fn write(&mut self, text: &str) {
+            self.0.write_all(text.as_bytes()).await.expect("sent");
         }
 
         async fn receive(&mut self, has_body: bool) -> Reply {
@@ -579,6 +608,71 @@ mod tests {
             assert!(reply.head.contains("content-length: 4\r\n"), "{}", reply.head);
         }
         assert_eq!(server.pool.handled(), 0);
+    }
+
+    #[actix_web::test]
+    async fn a_short_body_is_dropped_before_its_request_is_refused() {
+        let server = start();
+        let post = |length: usize| format!("{}\r\nContent-Length: {length}", LIKE.replace("GET", "POST"));
+        let whole = |head: &str, body: &str| format!("{head}\r\n\r\n{body}");
+        server.pool.set_full(true);
+        let mut client = server.client().await;
+        for body in ["one", "three"] {
+            client.write(&whole(&post(body.len()), body)).await;
+            assert_eq!(client.receive(true).await.status, 503);
+        }
+        assert_eq!(server.pool.handled(), 2);
+        // What looks like a request within a body is none, and the one after it is not lost.
+        let hidden = "GET /hidden HTTP/1.1\r\n\r\n";
+        let id = format!("{}\r\nX-Request-Id: last", post(0));
+        client.write(&[whole(&post(hidden.len()), hidden), whole(&id, "")].concat()).await;
+        assert_eq!(client.receive(true).await.status, 503);
+        assert!(client.receive(true).await.head.contains("x-request-id: last"));
+        assert_eq!(server.pool.handled(), 0);
+        // In pieces: it is not answered before its end.
+        let before = server.pool.asked.load(Ordering::Relaxed);
+        client.write(&whole(&post(4), "a")).await;
+        while server.pool.asked.load(Ordering::Relaxed) == before {
+            tokio::task::yield_now().await;
+        }
+        assert!(tokio::time::timeout(HELD_BACK * 3, client.0.read_u8()).await.is_err(), "answered within the body");
+        client.write("bcd").await;
+        assert_eq!((client.receive(true).await.status, server.pool.handled()), (503, 0));
+        server.pool.set_full(false);
+        client.write(&whole(&post(1), "1")).await;
+        assert_eq!((client.receive(true).await.status, server.pool.handled()), (200, 1));
+    }
+
+    #[actix_web::test]
+    async fn lengths_that_are_not_plain_are_looked_at() {
+        let (server, post) = (start(), LIKE.replace("GET", "POST"));
+        let mut client = server.refused(&post).await;
+        let long = "x".repeat(usize::try_from(LONGEST_DROPPED).expect("small") + 1);
+        client.write(&format!("{post}\r\nContent-Length: {}\r\n\r\n{long}", long.len())).await;
+        assert_eq!((client.receive(true).await.status, server.pool.handled()), (503, 1));
+        client.write(&format!("{post}\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")).await;
+        assert_eq!((client.receive(true).await.status, server.pool.handled()), (503, 1));
+        for lengths in ["Content-Length: 1\r\nContent-Length: 1", "Content-Length: +1", "Content-Length: 1, 1"] {
+            let server = start();
+            let mut client = server.refused(&post).await;
+            let asked = server.pool.asked.load(Ordering::Relaxed);
+            client.write(&format!("{post}\r\n{lengths}\r\n\r\nx")).await;
+            client.0.read_u8().await.expect("an answer");
+            assert_eq!(server.pool.asked.load(Ordering::Relaxed), asked, "{lengths}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn forms_are_alike_whatever_separates_their_parts() {
+        let server = start();
+        let form = |boundary: &str| {
+            let head = LIKE.replace("GET", "POST");
+            format!("{head}\r\nContent-Type: multipart/form-data; boundary={boundary}")
+        };
+        let mut client = server.refused(&form("a")).await;
+        assert_eq!((client.ask(&form("b")).await.status, server.pool.handled()), (503, 0));
+        client.ask(&form("a").replace("form-data", "mixed")).await;
+        assert_eq!(server.pool.handled(), 1);
     }
 
     #[actix_web::test]

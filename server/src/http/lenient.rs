@@ -187,6 +187,8 @@ enum Part {
     Head,
     /// The remaining bytes of a body.
     Body(u64),
+    /// The remaining bytes of a body whose request is refused at the door: they are dropped.
+    Dropped(u64),
     /// The line with a chunk's length.
     ChunkLength,
     /// The remaining bytes of a chunk, including its line end.
@@ -232,9 +234,14 @@ impl FramingRewriter {
         self.part == Part::Head && !self.gathered.is_empty() && gate.is_shut()
     }
 
+    /// Whether a refusal has to be sent before anything else. A client may send a whole body before it looks for an answer.
+    fn is_refusal_next(&self) -> bool {
+        self.refusal.is_some() && !matches!(self.part, Part::Dropped(_))
+    }
+
     /// Passes on what it can; false if it needs more input or the previous answer.
     fn step(&mut self, gate: &Gate) -> bool {
-        if self.is_held(gate) || self.refusal.is_some() {
+        if self.is_held(gate) || self.is_refusal_next() {
             return false;
         }
         if self.gathered.is_empty() {
@@ -257,6 +264,13 @@ impl FramingRewriter {
                     (_, 0) => Part::ChunkLength,
                     (_, left) => Part::Chunk(left),
                 };
+                true
+            }
+            Part::Dropped(left) => {
+                let take = usize::try_from(left).unwrap_or(usize::MAX).min(self.gathered.len());
+                self.gathered.advance(take);
+                let left = left - take as u64;
+                self.part = if left == 0 { Part::Head } else { Part::Dropped(left) };
                 true
             }
             Part::ChunkLength => {
@@ -294,12 +308,15 @@ impl FramingRewriter {
                 }
                 let head = self.gathered.split_to(end + 4);
                 self.refusal = self.doorway.as_ref().and_then(|doorway| doorway.judge(&head, self.is_written));
+                self.part = after(&head);
                 if self.refusal.is_some() {
-                    return false;
+                    if let Part::Body(left) = self.part {
+                        self.part = Part::Dropped(left);
+                    }
+                    return true;
                 }
                 self.is_written = false;
                 gate.note_passed();
-                self.part = after(&head);
                 mend_head(&head, &mut self.out);
                 true
             }
@@ -401,10 +418,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lenient<S> {
             if buf.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
-            ready!(this.poll_refuse(cx, false))?;
+            if this.mender.is_refusal_next() {
+                ready!(this.poll_refuse(cx, false))?;
+            }
             if !this.mender.gathered.is_empty() {
                 while this.mender.step(&this.gate) {}
-                if !this.mender.out.is_empty() || this.mender.refusal.is_some() {
+                if !this.mender.out.is_empty() || this.mender.is_refusal_next() {
                     continue;
                 }
                 if this.mender.is_held(&this.gate) && !this.ended {
