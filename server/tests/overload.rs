@@ -34,6 +34,24 @@ async fn refusal(flood: usize, ask: impl AsyncFn() -> Reply) -> Reply {
     asking.await.into_iter().flatten().next().expect("a refusal")
 }
 
+/// Asks for two seconds without a pause, and returns all refusals.
+async fn flood(ask: impl AsyncFn() -> Reply) -> Vec<Reply> {
+    let begun = Instant::now();
+    let asking = join_all((0..FLOOD).map(|_| async {
+        let mut refused = Vec::new();
+        while begun.elapsed() < Duration::from_secs(2) {
+            let reply = ask().await;
+            match reply.status {
+                200 => {}
+                503 => refused.push(reply),
+                other => panic!("{other}: {}", reply.body),
+            }
+        }
+        refused
+    }));
+    asking.await.into_iter().flatten().collect()
+}
+
 #[actix_web::test]
 async fn auth_refuses_requests_under_overload() {
     let app = TestApp::with_settings(&[("GOTRUE_DB_MAX_POOL_SIZE", "2"), REFUSES]).await;
@@ -45,6 +63,18 @@ async fn auth_refuses_requests_under_overload() {
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(refused.body["error_code"], "unexpected_failure", "{}", refused.body);
     assert_eq!(ada.actor.get("/auth/v1/user").await.status, 200);
+    // Requests with bodies of other lengths get copies of such refusals, and the next on their connection is understood.
+    let next = AtomicUsize::new(0);
+    let change = async || {
+        let text = "x".repeat(next.fetch_add(1, Ordering::Relaxed) % 2000);
+        ada.actor.put("/auth/v1/user", json!({ "data": { "a": text } })).await
+    };
+    let refused = flood(change).await;
+    assert!(refused.len() > 2 * FLOOD, "{}", refused.len());
+    assert!(refused.iter().all(|reply| reply.body["error_code"] == "unexpected_failure"));
+    assert_eq!(ada.actor.put("/auth/v1/user", json!({ "data": { "a": "last" } })).await.status, 200);
+    let user = ada.actor.get("/auth/v1/user").await;
+    assert_eq!(user.body["user_metadata"]["a"], "last", "{}", user.body);
 }
 
 #[actix_web::test]
@@ -94,20 +124,7 @@ async fn each_refusal_of_a_flood_is_whole_and_has_the_id_of_its_request() {
     let ada = app.user("ada@test.example").await;
     let ask = async || ada.actor.get("/storage/v1/bucket/slow").await;
     refusal(FLOOD, ask).await;
-    let begun = Instant::now();
-    let asking = join_all((0..FLOOD).map(|_| async {
-        let mut refused = Vec::new();
-        while begun.elapsed() < Duration::from_secs(2) {
-            let reply = ask().await;
-            match reply.status {
-                200 => {}
-                503 => refused.push(reply),
-                other => panic!("{other}: {}", reply.body),
-            }
-        }
-        refused
-    }));
-    let refused: Vec<Reply> = asking.await.into_iter().flatten().collect();
+    let refused = flood(ask).await;
     assert!(refused.len() > 2 * FLOOD, "{}", refused.len());
     for reply in &refused {
         assert_eq!((reply.header("retry-after"), reply.header("access-control-allow-origin")), ("1", "*"));
