@@ -185,11 +185,11 @@ async fn answer(
 }
 
 fn body_length(head: &[u8]) -> usize {
-    let lines = std::str::from_utf8(head).unwrap_or_default().lines();
+    let mut lines = std::str::from_utf8(head).unwrap_or_default().lines();
     let length = |line: &str| {
         line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))?.1.trim().parse().ok()
     };
-    lines.into_iter().find_map(length).unwrap_or_default()
+    lines.find_map(length).unwrap_or_default()
 }
 
 /// Stores a file so that it is there after a crash, and then its row, as the server's service role.
