@@ -237,7 +237,7 @@ export async function waitForQuiet() {
 export function circumstances({ isShared = false } = {}) {
   const cpu = readFileSync("/proc/cpuinfo", "utf8");
   const model = cpu.match(/model name\s*:\s*(.*)/)?.[1] ?? "unknown processor";
-  const cores = [...cpu.matchAll(/^processor/gm)].length;
+  const processors = [...cpu.matchAll(/^processor/gm)].length;
   const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
   const loadBefore = Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]);
   const isRelease = binary.includes("/release/");
@@ -245,7 +245,7 @@ export function circumstances({ isShared = false } = {}) {
   const version = sql("show server_version");
   const note = isShared ? " Other programs shared the cores all the while: times are longer and rates lower than they would be alone, so look at the ratios and at the CPU time." : "";
   return { isRelease, isShared, loadBefore, text:
-    `${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${build}; ${cores} × ${model}; PostgreSQL ${version}, fsync on; ` +
+    `${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${build}; ${processors} × ${model}; PostgreSQL ${version}, fsync on; ` +
     `load average before the run ${loadBefore}. ${cores ? "The load generator has the last core, server and PostgreSQL the others." : "Load generator, server and PostgreSQL share these cores."}${note}` };
 }
 
