@@ -1,9 +1,9 @@
 // `just bench overload`: REST, auth and storage at ten times what they can do. Admitted requests are to keep their times, the rest to be
 // refused at once with `Retry-After`, and when the load goes everything is to be as before.
 //
-//   node tools/bench/overload.mjs [--seconds 60] [--times 10] [--only rest,auth,storage] [--shared] [--apart] [--write docs/reports/bench-overload.md]
+//   node tools/bench/overload.mjs [--seconds 60] [--times 10] [--only rest,auth,storage] [--work page] [--shared] [--apart] [--write docs/reports/bench-overload.md]
 //
-// --apart: the generator has a core of its own, as if it were another machine. --shared: do not wait for a quiet machine, and say in
+// --work: only those with this in their name. --apart: the generator has a core of its own, as if it were another machine. --shared: do not wait for a quiet machine, and say in
 // the report that it was none. Environment: as rest.mjs. Each API runs in a process of its own (`--api`), with a PostgreSQL of its own.
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ import { poolSize } from "./rest-ground.mjs";
 
 const { values } = parseArgs({ options: {
   seconds: { type: "string", default: "60" }, times: { type: "string", default: "10" },
-  only: { type: "string", default: "rest,auth,storage" }, api: { type: "string" },
+  only: { type: "string", default: "rest,auth,storage" }, api: { type: "string" }, work: { type: "string", default: "" },
   shared: { type: "boolean", default: false }, apart: { type: "boolean", default: false }, write: { type: "string" },
 } });
 const seconds = Number(values.seconds);
@@ -106,7 +106,8 @@ if (values.api) {
   const head = bench.circumstances({ isShared: values.shared });
   chmodSync(cluster.folder, 0o755);
   const measured = [];
-  for (const work of await apis[values.api](cluster.folder, connections, refuses)) measured.push(await measure(work, join(cluster.folder, "bare")));
+  const works = await apis[values.api](cluster.folder, connections, refuses);
+  for (const work of works.filter(({ name }) => name.includes(values.work))) measured.push(await measure(work, join(cluster.folder, "bare")));
   console.log(JSON.stringify({ head, measured }));
   process.exit(0);
 }
@@ -119,7 +120,7 @@ if (unknown.length > 0) {
 }
 if (values.write && !values.shared) await bench.waitForQuiet();
 const found = asked.map((api) => {
-  const words = [process.argv[1], "--api", api, "--seconds", values.seconds, "--times", values.times, ...(values.shared ? ["--shared"] : []), ...(values.apart ? ["--apart"] : [])];
+  const words = [process.argv[1], "--api", api, "--seconds", values.seconds, "--times", values.times, "--work", values.work, ...(values.shared ? ["--shared"] : []), ...(values.apart ? ["--apart"] : [])];
   const child = spawnSync(process.execPath, words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   if (child.status !== 0) process.exit(1);
   return JSON.parse(child.stdout.trim().split("\n").at(-1));
