@@ -42,8 +42,8 @@ const RENEWED: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 const MOST_KEPT: usize = 1024;
 /// How often the log says how many were refused here.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// How many parts of the path are compared with their digits: the API and what of it is asked for.
-const EXACT_PARTS: usize = 3;
+/// How many parts of the path are compared with their digits: the API and what of it is asked for, such as `rest/v1/rpc/close_2026`.
+const EXACT_PARTS: usize = 4;
 /// Headers that no refusal depends on and that may be others in each request of a client, like its id.
 const NOT_COMPARED: [&[u8]; 3] = [b"traceparent", b"tracestate", b"referer"];
 /// With one of these a request is no simple question, or the connection does not go on as before.
@@ -147,7 +147,9 @@ impl Doorway {
         let (door, now) = (&self.door.0, Instant::now());
         let asked = if door.compares(now) { self.read(head) } else { None };
         self.asked.set(asked.as_ref().map(|asked| asked.kind));
-        door.refuse(&asked.filter(|_| may_refuse)?, now)
+        let refusal = door.refuse(&asked.filter(|_| may_refuse)?, now)?;
+        self.asked.set(None);
+        Some(refusal)
     }
 
     /// `None` if it cannot be said without looking closer what the request asks for: a body is simple if its length is announced.
@@ -170,10 +172,17 @@ impl Doorway {
         (peer.map(|peer| peer.ip()), is_secure, method).hash(&mut hasher);
         let exact = memchr_iter(b'/', path).nth(EXACT_PARTS).unwrap_or(path.len());
         hasher.write(&path[..exact]);
-        for text in [&path[exact..], query] {
-            hasher.write_u8(b'?');
+        let write_without_digits = |hasher: &mut _, text: &[u8]| {
             let parts = text.split(u8::is_ascii_digit).filter(|part| !part.is_empty());
-            parts.for_each(|part| hasher.write(part));
+            parts.for_each(|part| Hasher::write(hasher, part));
+        };
+        write_without_digits(&mut hasher, &path[exact..]);
+        for pair in query.split(|byte| *byte == b'&') {
+            let value = memchr(b'=', pair).unwrap_or(pair.len());
+            // Single bytes would not count where they stand.
+            hasher.write(b"?&");
+            hasher.write(&pair[..value]);
+            write_without_digits(&mut hasher, &pair[value..]);
         }
         let (mut id, mut has_length) = (None, false);
         for line in lines.take_while(|line| !line.is_empty()) {
@@ -196,10 +205,10 @@ impl Doorway {
                 && let Some(at) = memmem::find(value, BOUNDARY)
             {
                 hasher.write(&value[..at]);
-                hasher.write_u8(b'\n');
+                hasher.write(b"\r\n");
             } else if !is_one_of(&NOT_COMPARED) {
                 hasher.write(line);
-                hasher.write_u8(b'\n');
+                hasher.write(b"\r\n");
             }
         }
         Some(Asked { kind: hasher.finish(), path, id })
@@ -207,6 +216,8 @@ impl Doorway {
 
     /// Keeps the answer if it is a refusal.
     fn learn<B: MessageBody + 'static>(&self, response: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
+        // Whatever the answer is: a request that was not judged must not teach it as this one's.
+        let asked = self.asked.take();
         if response.status() != StatusCode::SERVICE_UNAVAILABLE {
             return response.map_into_left_body();
         }
@@ -215,7 +226,7 @@ impl Doorway {
         let (door, now) = (&self.door.0, Instant::now());
         door.until.set(Some(now + COPIED));
         let ends = response.response().head().connection_type() != ConnectionType::KeepAlive;
-        let Some(kind) = self.asked.take().filter(|_| !ends) else { return response.map_into_left_body() };
+        let Some(kind) = asked.filter(|_| !ends) else { return response.map_into_left_body() };
         let (request, response) = response.into_parts();
         let (response, body) = response.into_parts();
         let body = match body.try_into_bytes() {
@@ -576,6 +587,9 @@ mod tests {
             LIKE.replace("GET", "DELETE"),
             LIKE.replace("/a?", "/b?"),
             LIKE.replace("eq.1", "gt.1"),
+            LIKE.replace("/a?id=eq.1", "/a/?id=eq.1"),
+            LIKE.replace("id=", "id2="),
+            LIKE.replace("id=eq.1", "id=eq.1&id=eq.1"),
             LIKE.replace("v1", "v2"),
             LIKE.replace("id=eq.1", "id=eq.1&apikey=1"),
             LIKE.replace("Bearer a", "Bearer b"),
@@ -596,6 +610,59 @@ mod tests {
         assert_eq!(server.client().await.ask(LIKE).await.status, 503);
         assert_eq!(client.ask(&more("Connection: close")).await.status, 503);
         assert_eq!(server.pool.handled(), 2);
+    }
+
+    /// One function's refusal is not another one's, nor one bucket's.
+    #[actix_web::test]
+    async fn names_of_what_is_asked_for_are_compared_with_their_digits() {
+        for (path, other) in [
+            ("/rest/v1/rpc/f1", "/rest/v1/rpc/f2"),
+            ("/rest/v1/rpc/f?x", "/rest/v1/rpc/f7x"),
+            ("/rest/v1/rpc/f/7?x", "/rest/v1/rpc/f/7x"),
+            ("/storage/v1/object/a1/b", "/storage/v1/object/a2/b"),
+        ] {
+            let server = start();
+            let like = |path: &str| LIKE.replace("/rest/v1/a?id=eq.1", path);
+            let mut client = server.refused(&like(path)).await;
+            client.ask(&like(path)).await;
+            assert_eq!(server.pool.handled(), 0, "{path}");
+            client.ask(&like(other)).await;
+            assert_eq!(server.pool.handled(), 1, "{path} {other}");
+        }
+    }
+
+    /// Regression: it was kept as the answer to the last request of its connection that had been compared.
+    #[actix_web::test]
+    async fn a_request_that_was_not_compared_teaches_nothing() {
+        let server = start();
+        let mut other = server.refused(LIKE).await;
+        // Each twice: workers take connections by turns.
+        for (is_full, status) in [(true, 503), (true, 503), (false, 200), (false, 200)] {
+            let mut one = server.client().await;
+            while one.ask(LIKE).await.status == 503 && server.pool.handled() > 0 {}
+            server.pool.set_full(is_full);
+            assert_eq!(one.ask(LIKE).await.status, status);
+            server.pool.set_full(true);
+            one.write("HEAD /rest/v1/b HTTP/1.1\nHost: h\n\n").await;
+            assert_eq!(one.receive(false).await.status, 503);
+            assert_eq!(other.ask(LIKE).await.body, "full", "after {status}");
+        }
+    }
+
+    /// Regression: the connection was neither read nor closed any more.
+    #[actix_web::test]
+    async fn blank_lines_between_requests_keep_no_connection() {
+        let server = start();
+        let mut client = server.client().await;
+        assert_eq!(client.ask(LIKE).await.status, 200);
+        client.write("\r\n\r\n").await;
+        let asking = tokio::time::timeout(Duration::from_secs(10), client.ask(LIKE));
+        assert_eq!(asking.await.expect("an answer").status, 200);
+        client.write("\r\n\r\nG").await;
+        client.0.shutdown().await.expect("shut down");
+        let mut rest = Vec::new();
+        let ending = tokio::time::timeout(Duration::from_secs(10), client.0.read_to_end(&mut rest));
+        ending.await.expect("the connection ends").expect("read");
     }
 
     #[actix_web::test]

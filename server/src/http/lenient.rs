@@ -38,7 +38,7 @@ const LONGEST_HEAD: usize = 128 << 10;
 /// byte of it was written, or after the second if none is pending, so that the last bytes can be sent.
 const HALF_CLOSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));
 
-/// How long a client may take nothing of what is being written (as over HTTP/2).
+/// How long a client may take nothing of what is being written (as over HTTP/2), and how long it may send a body that is dropped.
 const STALLED: Duration = KEEP_ALIVE;
 
 static END_OF_HEAD: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\r\n\r\n"));
@@ -58,6 +58,8 @@ pub struct Lenient<S> {
     holding: Option<Pin<Box<Sleep>>>,
     /// While a write is pending: when it fails.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Until when a body that is dropped has to be there.
+    dropping: Option<Pin<Box<Sleep>>>,
     /// [`STALLED`]
     patience: Duration,
 }
@@ -73,6 +75,7 @@ impl<S> Lenient<S> {
             moved: Instant::now(),
             holding: None,
             stalled: None,
+            dropping: None,
             patience: STALLED,
         }
     }
@@ -102,6 +105,12 @@ impl<S> Lenient<S> {
         &self.takeover
     }
 
+    /// Nothing more is read.
+    fn end(&mut self) {
+        self.ended = true;
+        self.moved = Instant::now();
+    }
+
     /// The clock is read only after the client has closed its sending side.
     fn note_written(&mut self) {
         if self.ended {
@@ -120,7 +129,17 @@ impl<S> Lenient<S> {
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client did not read the answer")))
     }
 
-    /// Ready when such a client counts as gone.
+    /// Whether a client has not sent all of a body that is dropped for too long. Otherwise each byte would give it as much time again.
+    fn is_body_late(&mut self, context: &mut Context<'_>) -> bool {
+        if !matches!(self.mender.part, Part::Dropped(_)) {
+            self.dropping = None;
+            return false;
+        }
+        let dropping = self.dropping.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        dropping.as_mut().poll(context).is_ready()
+    }
+
+    /// Ready when a client that has closed its sending side counts as gone.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let timeout = if self.gate.is_shut() { HALF_CLOSED.0 } else { HALF_CLOSED.1 };
@@ -275,6 +294,9 @@ impl FramingRewriter {
             }
             Part::ChunkLength => {
                 let Some(line) = self.line() else { return self.give_up_if_long() };
+                if self.is_strange_line(&line) {
+                    return true;
+                }
                 let digits = line[..].split(|b| matches!(b, b';' | b'\r' | b' ')).next().unwrap_or_default();
                 let length = std::str::from_utf8(digits).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
                 self.part = match length {
@@ -287,6 +309,9 @@ impl FramingRewriter {
             }
             Part::Trailer => {
                 let Some(line) = self.line() else { return self.give_up_if_long() };
+                if self.is_strange_line(&line) {
+                    return true;
+                }
                 if line.iter().all(|b| matches!(b, b'\r' | b'\n')) {
                     self.part = Part::Head;
                 }
@@ -294,6 +319,10 @@ impl FramingRewriter {
                 true
             }
             Part::Head => {
+                // Passed on, they would be a request that is never answered.
+                while self.gathered.starts_with(b"\r\n") {
+                    self.gathered.advance(2);
+                }
                 let Some(end) = END_OF_HEAD.find(&self.gathered) else {
                     if is_strange(&self.gathered) {
                         self.part = Part::Opaque;
@@ -326,6 +355,16 @@ impl FramingRewriter {
     fn line(&mut self) -> Option<BytesMut> {
         let end = self.gathered.iter().position(|b| *b == b'\n')?;
         Some(self.gathered.split_to(end + 1))
+    }
+
+    /// Passes on a line of a chunked body that does not end as the HTTP library expects: only it knows where the body ends then.
+    fn is_strange_line(&mut self, line: &[u8]) -> bool {
+        let is_strange = !line.ends_with(b"\r\n");
+        if is_strange {
+            self.out.extend_from_slice(line);
+            self.part = Part::Opaque;
+        }
+        is_strange
     }
 
     fn give_up_if_long(&mut self) -> bool {
@@ -439,13 +478,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lenient<S> {
                 }
                 continue;
             }
+            if this.is_body_late(cx) {
+                this.end();
+                continue;
+            }
             let before = buf.filled().len();
             let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(())) };
             ready!(Pin::new(inner).poll_read(cx, buf))?;
             let read = buf.filled().len() - before;
             if read == 0 {
-                this.ended = true;
-                this.moved = Instant::now();
+                this.end();
                 continue;
             }
             // Bytes of a body need no second copy.
@@ -549,6 +591,31 @@ mod tests {
         }
     }
 
+    /// Regression: `\r\n\r\n` counted as a head, whose answer everything after it waited for, even the end of the connection.
+    #[test]
+    fn blank_lines_before_a_head_are_left_out() {
+        let request = "GET / HTTP/1.1\r\n\r\n";
+        let input = format!("\r\n{request}\r\n\r\n\r\n{request}\r\n");
+        for step in [1, 3, input.len()] {
+            assert_eq!(mended(&input, step), [request; 2].concat(), "in steps of {step}");
+        }
+    }
+
+    /// The HTTP library reads on to the next line end of its kind, so what follows here may be no request.
+    #[test]
+    fn lines_of_a_chunked_body_that_end_otherwise_are_not_followed() {
+        let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let hidden = "GET /\" HTTP/1.1\r\n\r\n";
+        for body in ["0\n\r\n", "0\r\n\n", "0\r\nX: a\n\r\n", "1;\nx\r\n0\r\n\r\n"] {
+            let input = [head, body, hidden].concat();
+            for step in [1, 7, input.len()] {
+                assert_eq!(mended(&input, step), input, "{body:?} in steps of {step}");
+            }
+        }
+        let followed = [head, "0\r\nX: a\r\n\r\n", hidden].concat();
+        assert!(mended(&followed, 1).ends_with("GET /%22 HTTP/1.1\r\n\r\n"));
+    }
+
     #[test]
     fn a_request_waits_for_the_answer_to_the_one_before() {
         let (mut mender, gate) = (FramingRewriter::default(), Rc::<Gate>::default());
@@ -625,6 +692,27 @@ mod tests {
             let lasted = begun.elapsed();
             assert!(lasted >= SHORT * 3 / 2, "{lasted:?} since the last byte it took");
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_dropped_comes_in_time_or_is_the_last() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (server, mut client) = tokio::io::duplex(16);
+        let mut stream = Lenient { patience: SHORT, ..Lenient::new(server) };
+        stream.mender.part = Part::Dropped(1 << 10);
+        let begun = Instant::now();
+        let dribbling = async {
+            while client.write_all(b"a").await.is_ok() {
+                sleep(SHORT / 8).await;
+            }
+        };
+        let mut read = [0; 8];
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(SHORT * 20, stream.read(&mut read)) => ended,
+            () = dribbling => panic!("the stream is there"),
+        };
+        assert_eq!(ended.expect("given up").expect("an end"), 0);
+        assert!(begun.elapsed() >= SHORT);
     }
 
     #[tokio::test]

@@ -96,6 +96,8 @@ async fn no_request_is_smuggled_inside_another() {
         ("a chunk's length ended by LF", format!("0\n\n{HIDDEN}")),
         ("a chunk's length ended by CR", format!("0\r\r{HIDDEN}")),
         ("a chunk's extension with LF", format!("0;a=\nb\r\n\r\n{HIDDEN}")),
+        ("an end of chunks with LF", format!("0\r\n\n{HIDDEN}")),
+        ("a trailer with LF", format!("0\r\nX: a\n\r\n{HIDDEN}")),
         ("a chunk without a length", format!("\r\n\r\n{HIDDEN}")),
         ("a blank chunk's length", format!(" \r\n\r\n{HIDDEN}")),
     ] {
