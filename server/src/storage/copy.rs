@@ -190,9 +190,14 @@ impl Storage {
             permitted?;
             return Err(StorageError::RelatedNotFound);
         };
-        let mime = metadata.get("mimetype").and_then(Value::as_str).unwrap_or("application/octet-stream");
-        self.check_destination(&rules, &route.to_key, mime, source.size())?;
         permitted?;
+        let mime = metadata.get("mimetype").and_then(Value::as_str).unwrap_or("application/octet-stream");
+        // What a bucket has, it may have twice, also if it would not accept it any more.
+        if route.from_bucket != route.to_bucket {
+            self.check_destination(&rules, &route.to_key, mime, source.size())?;
+        } else if metadata.get("mimetype") != source.metadata.get("mimetype") {
+            check_type(&rules, &route.to_key, mime)?;
+        }
 
         let version = Uuid::new_v4();
         let from = Place::named(&route.from_bucket, &route.from_key, source.version());
@@ -235,9 +240,7 @@ impl Storage {
 
     /// Checks that a bucket accepts an object of another bucket.
     fn check_destination(&self, rules: &Bucket, key: &ObjectKey, mime: &str, size: u64) -> Result<(), StorageError> {
-        if !key.is_placeholder() {
-            check_mime(mime, rules)?;
-        }
+        check_type(rules, key, mime)?;
         if size > self.size_limit(rules, key) { Err(StorageError::EntityTooLarge) } else { Ok(()) }
     }
 
@@ -254,6 +257,11 @@ impl Storage {
         head.truncate(sniff::HEAD_BYTES);
         Ok(sniff::detect(&head))
     }
+}
+
+/// Checks that a bucket accepts objects of this type.
+fn check_type(rules: &Bucket, key: &ObjectKey, mime: &str) -> Result<(), StorageError> {
+    if key.is_placeholder() { Ok(()) } else { check_mime(mime, rules) }
 }
 
 /// `POST /object/move`: the row keeps its id.

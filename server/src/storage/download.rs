@@ -37,6 +37,9 @@ const READERS_WAIT: Duration = Duration::from_secs(5);
 /// How often opening a file is retried while overwrites keep removing it.
 const SEND_TRIES: usize = 16;
 
+/// The last second of the year 9999, after which a header can give no date.
+const LAST_DATE: i64 = 253_402_300_799;
+
 /// Who may cache an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
@@ -122,10 +125,11 @@ pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result
 
 /// `GET /object/info/…`: the row with the user metadata.
 pub async fn info(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    // A key may begin with `authenticated` too.
-    let (literal, must_sign_in) = match super::tail(&request, "/object/info/")?.starts_with("authenticated/") {
-        true => ("/object/info/authenticated/", true),
-        false => ("/object/info/", false),
+    // A key may begin with `authenticated` too, and a bucket have this name.
+    let rest = super::tail(&request, "/object/info/")?.strip_prefix("authenticated/");
+    let (literal, must_sign_in) = match rest.and_then(|rest| rest.split_once('/')) {
+        Some((bucket, _)) if !bucket.is_empty() => ("/object/info/authenticated/", true),
+        _ => ("/object/info/", false),
     };
     let operation = "object.get_authenticated_info";
     let found = storage.find_own(&request, literal, must_sign_in, operation).await?;
@@ -274,7 +278,7 @@ impl Storage {
             }
         }
         if let Audience::Link(until) = found.audience {
-            let until = chrono::DateTime::from_timestamp(until, 0).unwrap_or_default();
+            let until = chrono::DateTime::from_timestamp(until.min(LAST_DATE), 0).unwrap_or_default();
             response.insert_header((header::EXPIRES, http_date(until)));
         } else if !cache.is_empty() {
             response.insert_header((header::CACHE_CONTROL, cache.join(", ")));

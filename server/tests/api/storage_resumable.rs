@@ -245,6 +245,41 @@ async fn a_new_request_replaces_a_hanging_one_and_received_bytes_are_kept() {
     slow.abort();
 }
 
+/// Regression: a length was set although a request that was still writing had more bytes than that.
+#[actix_web::test]
+async fn a_late_length_waits_for_the_request_that_is_writing() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let key = format!("{}/late", alice.id);
+    let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-defer-length", "1");
+    let created = answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await;
+    let path = path_of(&created, &app);
+    let hanging = futures_util::StreamExt::chain(
+        futures_util::stream::iter([Ok::<_, std::io::Error>("abc")]),
+        futures_util::stream::pending(),
+    );
+    let slow = patch(alice.actor.request(Method::PATCH, &path), 0, reqwest::Body::wrap_stream(hanging));
+    let slow = actix_web::rt::spawn(slow.send());
+    let writers = "select count(*) from _supavisor.resumable_uploads where writer is not null";
+    while app.owner.query_one(writers, &[]).await.expect("count").get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Nothing tells when they have been read.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let said = |reply: crate::support::Reply| (reply.status, reply.body.as_str().unwrap_or("JSON").to_owned());
+    let short = patch(alice.actor.request(Method::PATCH, &path), 0, "ab").header("upload-length", "2");
+    assert_eq!(said(send(short).await), (409, "Upload-Offset conflict\n".to_owned()));
+    let head = answered(tus(alice.actor.request(Method::HEAD, &path))).await;
+    assert_eq!((header(&head, "upload-defer-length"), header(&head, "upload-offset")), ("1", "3"));
+    let less = patch(alice.actor.request(Method::PATCH, &path), 3, "").header("upload-length", "2");
+    assert_eq!(said(send(less).await), (413, "Maximum size exceeded\n".to_owned()));
+    let last = patch(alice.actor.request(Method::PATCH, &path), 3, "d").header("upload-length", "4");
+    assert_eq!(header(&answered(last).await, "tus-complete"), "1");
+    assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "abcd");
+    slow.abort();
+}
+
 #[actix_web::test]
 async fn a_locked_upload_is_an_error_after_five_seconds_and_expired_ones_are_removed() {
     let app = TestApp::with_settings(&[("TUS_URL_EXPIRY_MS", "60000")]).await;
@@ -317,6 +352,23 @@ async fn an_upload_whose_completion_hits_a_lock_is_completed_on_retry() {
     let done = head(&path).await;
     assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
     assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "HELLO WORLD");
+
+    // Regression: an upload of as many parts as there may be could not be completed any more.
+    refuse("55P03").await;
+    let key = format!("{}/many.txt", alice.id);
+    let path = begin(&key).await;
+    assert_eq!(whole(&path).await, 423);
+    let more = "insert into _supavisor.resumable_parts (upload, number, id, size, md5)
+                  select p.upload, n, gen_random_uuid(), 0, '' from _supavisor.resumable_parts p, generate_series(1, 9999) n
+                  returning upload::text, id::text";
+    for row in app.owner.query(more, &[]).await.expect("parts") {
+        let (upload, part): (String, String) = (row.get(0), row.get(1));
+        std::fs::write(app.files().join(".parts").join(upload).join(part), "").expect("a part");
+    }
+    app.owner.batch_execute("drop trigger refuse on storage.objects").await.expect("gone");
+    let done = head(&path).await;
+    assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
+    assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "hello world");
 
     // A refusal is final.
     refuse("PT422").await;

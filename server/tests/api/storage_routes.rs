@@ -198,6 +198,19 @@ async fn copies_and_moves_work_within_and_across_buckets() {
     for verb in ["move", "copy"] {
         assert_eq!(post(&alice.actor, &format!("object/{verb}"), across.clone()).await.body["code"], "EntityTooLarge");
     }
+    // What a bucket would not accept any more can still be copied in it, but not as what it does not accept.
+    let set = |rules: &str| format!("update storage.buckets set {rules} where id = 'private'");
+    let stricter = set("file_size_limit = 1, allowed_mime_types = array['image/*']");
+    app.owner.batch_execute(&stricter).await.expect("stricter");
+    assert_eq!(post(&alice.actor, "object/copy", ask("b.txt", "d.txt")).await.status, 200);
+    let taken = (400, "409", "Duplicate", "KeyAlreadyExists", "The resource already exists");
+    assert_eq!(refusal(&post(&alice.actor, "object/copy", ask("b.txt", "d.txt")).await), taken);
+    for (kind, code) in [("text/markdown", json!("InvalidMimeType")), ("image/png", json!(null))] {
+        let mut changed = ask("b.txt", "e");
+        changed["copyMetadata"] = json!(false);
+        changed["metadata"] = json!({ "mimetype": kind });
+        assert_eq!(post(&alice.actor, "object/copy", changed).await.body["code"], code, "{kind}");
+    }
     across["destinationBucket"] = json!("none");
     let nowhere = post(&alice.actor, "object/copy", across).await;
     assert_eq!(refusal(&nowhere).3, "AccessDenied", "as for a bucket that is there");

@@ -322,6 +322,13 @@ async fn small_routes_answer_as_the_reference_does() {
     let info = app.service().get(&format!("/storage/v1/object/info/{strange}")).await;
     assert_eq!((&info.body["name"], &info.body["size"]), (&json!("object/info/authenticated/m/x"), &json!(3)));
 
+    // So may the name of a bucket.
+    let named = "insert into storage.buckets (id, name) values ('authenticated', 'authenticated')";
+    app.owner.batch_execute(named).await.expect("a bucket");
+    assert_eq!(upload(&app.service(), "authenticated/x", "xy").await.status, 200);
+    let info = app.service().get("/storage/v1/object/info/authenticated/x").await;
+    assert_eq!((&info.body["bucket_id"], &info.body["name"]), (&json!("authenticated"), &json!("x")));
+
     // The cache lifetime of a link's answer ends when the link expires.
     app.owner.batch_execute("insert into storage.buckets (id, name) values ('b', 'b')").await.expect("a bucket");
     assert_eq!(upload(&app.service(), "b/x", "x").await.status, 200);
@@ -331,6 +338,8 @@ async fn small_routes_answer_as_the_reference_does() {
     };
     let read = send(app.plain(Method::GET, &sign(60).await)).await;
     assert_eq!((read.header("expires").is_empty(), read.header("cache-control")), (false, ""));
+    let long = send(app.plain(Method::GET, &sign(8_000_000_000_000).await)).await;
+    assert_eq!(long.header("expires"), "Fri, 31 Dec 9999 23:59:59 GMT");
     let short = sign(1).await;
     tokio::time::sleep(Duration::from_millis(2100)).await;
     let late = send(app.plain(Method::GET, &short)).await;

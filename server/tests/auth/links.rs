@@ -98,6 +98,45 @@ async fn one_of_many_exchanges_of_one_auth_code_gets_a_session() {
     assert_eq!(replies.iter().filter(|status| **status == 200).count(), 1, "{replies:?}");
 }
 
+/// Whichever comes first, no session opened by the code survives the new password, and none waits for the other forever.
+#[actix_web::test]
+async fn an_exchange_beside_a_new_password_leaves_no_session() {
+    let app = TestApp::with_settings(&BY_MAIL).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
+    let id = text(&app.service().post("/auth/v1/admin/users", body).await.body, "id").to_owned();
+    // Both need long enough to meet.
+    app.owner
+        .batch_execute(
+            "create function public.slowly() returns trigger language plpgsql as
+            $$ begin perform pg_sleep(0.1); return new; end $$;
+            create trigger slowly after update on auth.users for each row execute function public.slowly()",
+        )
+        .await
+        .expect("a trigger");
+    let verifier = "a-verifier-that-is-long-enough-for-the-rules-0123456789";
+    for round in 0..6_u64 {
+        let issued = format!(
+            "insert into auth.flow_state (id, provider_type, authentication_method, user_id, auth_code, code_challenge,
+               code_challenge_method, created_at, auth_code_issued_at)
+             values (gen_random_uuid(), 'email', 'magiclink', '{id}', 'code{round}', '{verifier}', 'plain', now(), now())"
+        );
+        app.owner.batch_execute(&issued).await.expect("a code");
+        let exchange = async {
+            tokio::time::sleep(std::time::Duration::from_millis(round * 30)).await;
+            let body = json!({ "auth_code": format!("code{round}"), "code_verifier": verifier });
+            app.anon().post("/auth/v1/token?grant_type=pkce", body).await
+        };
+        let body = json!({ "password": format!("another-Horse-{round}") });
+        let path = format!("/auth/v1/admin/users/{id}");
+        let service = app.service();
+        let (exchanged, changed) = futures_util::join!(exchange, service.put(&path, body));
+        assert_eq!(changed.status, 200, "{}", changed.body);
+        assert!([200, 404].contains(&exchanged.status), "{}", exchanged.body);
+        let left = app.owner.query_one("select count(*) from auth.sessions", &[]).await.expect("a number");
+        assert_eq!(left.get::<_, i64>(0), 0, "{round}");
+    }
+}
+
 #[actix_web::test]
 async fn a_token_works_only_for_its_purpose_and_address() {
     let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}")];

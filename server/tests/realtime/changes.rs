@@ -217,6 +217,83 @@ async fn filters_and_selected_columns_limit_what_is_sent() {
     assert_eq!(got.payload["ids"], json!([ids[2], ids[3]]));
 }
 
+/// Regression: all tables' values were compared as the last table's type.
+#[actix_web::test]
+async fn a_filter_of_several_tables_compares_each_value_as_its_columns_type() {
+    let app = TestApp::logical(&[]).await;
+    run(
+        &app,
+        "create schema shop; grant usage on schema shop to anon;
+         alter default privileges in schema shop grant select on tables to anon;
+         create table shop.a (id int primary key, amount numeric); create table shop.b (id int primary key, amount int);
+         create table shop.c (id int primary key, amount numeric(9, 3)); create table shop.d (id int primary key, amount int8);
+         alter publication supabase_realtime add table shop.a, shop.b, shop.c, shop.d",
+    )
+    .await;
+    let mut wide = Client::open(&app).await;
+    let entry = json!({ "event": "*", "schema": "shop", "table": "*", "filter": "amount=eq.1" });
+    wide.join("x", wants(json!([entry]))).await;
+    let told = wide.wait_for_event("system").await.payload;
+    assert_eq!(told["status"], "ok", "{told}");
+    // It asks the same question about the same rows.
+    let mut narrow = Client::open(&app).await;
+    let entry = json!({ "event": "*", "schema": "shop", "table": "a", "filter": "amount=eq.1" });
+    narrow.join("x", wants(json!([entry]))).await;
+    assert_eq!(narrow.wait_for_event("system").await.payload["status"], "ok");
+    run(
+        &app,
+        "begin; insert into shop.a values (1, 1.00), (2, 1.5); insert into shop.b values (3, 1), (4, 2);
+         insert into shop.c values (5, 1), (6, 2); insert into shop.d values (7, 1), (8, 2); insert into shop.a values (9, 1); commit",
+    )
+    .await;
+    for id in [1, 3, 5, 7, 9] {
+        assert_eq!(wide.change().await["data"]["record"]["id"], id);
+    }
+    for id in [1, 9] {
+        assert_eq!(narrow.change().await["data"]["record"]["id"], id);
+    }
+    // A new table without the column has no such rows. One with another type means that the filter has to be checked again.
+    run(&app, "create table shop.e (id int primary key); alter publication supabase_realtime add table shop.e").await;
+    run(&app, "insert into shop.e values (10)").await;
+    assert!(wide.rest().await.is_empty());
+    run(
+        &app,
+        "create table shop.f (id int primary key, amount text); alter publication supabase_realtime add table shop.f",
+    )
+    .await;
+    run(&app, "insert into shop.f values (11, '1')").await;
+    let told = wide.wait_for_event("system").await.payload;
+    assert_eq!(told["message"], "A table of this channel has changed its columns");
+    run(&app, "insert into shop.a values (12, 1)").await;
+    assert_eq!(narrow.change().await["data"]["record"]["id"], 12, "others are not affected");
+}
+
+#[actix_web::test]
+async fn a_value_that_cannot_be_compared_does_not_hide_others() {
+    let app = TestApp::logical(&[]).await;
+    run(
+        &app,
+        "create domain public.price as numeric; create table public.goods (id int primary key, cost price);
+         alter publication supabase_realtime add table goods",
+    )
+    .await;
+    let mut client = Client::open(&app).await;
+    let entry = json!({ "event": "*", "schema": "public", "table": "goods", "filter": "cost=gt.1.5" });
+    client.join("x", wants(json!([entry]))).await;
+    assert_eq!(client.wait_for_event("system").await.payload["status"], "ok");
+    // When the rows are compared, the second one's value is no longer valid.
+    run(
+        &app,
+        "begin; insert into goods values (1, 2), (2, -2), (3, 1), (4, 3);
+         alter domain price add constraint positive check (value > 0) not valid; commit",
+    )
+    .await;
+    for id in [1, 4] {
+        assert_eq!(client.change().await["data"]["record"]["id"], id);
+    }
+    assert!(client.rest().await.is_empty());
+}
+
 #[actix_web::test]
 async fn invalid_subscriptions_get_upstreams_errors() {
     let app = start().await;

@@ -3,6 +3,7 @@
 //! `internal/api/middleware.go`.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ pub struct Limits {
     /// Until when clients must wait after a request.
     asked: Mutex<HashMap<Asked, Instant>>,
     by_peer: bool,
-    buckets: Mutex<HashMap<(Bucket, String), Tokens>>,
+    buckets: Mutex<Buckets>,
     sending: Sending,
     /// The database in which all instances count messages.
     counter: Pool,
@@ -136,6 +137,53 @@ struct Tokens {
     at: Instant,
 }
 
+impl Tokens {
+    /// How many there are at `now`, at a pace and up to a burst size.
+    fn at(&self, now: Instant, (pace, burst): (f64, f64)) -> f64 {
+        (self.left + now.saturating_duration_since(self.at).as_secs_f64() * pace).min(burst)
+    }
+}
+
+/// The token buckets of clients. A client without one has a full one.
+#[derive(Default)]
+struct Buckets(HashMap<(Bucket, String), Tokens>);
+
+impl Buckets {
+    /// Takes a token, if there is one. `pace` is known for every bucket.
+    fn take(&mut self, key: (Bucket, String), now: Instant, pace: impl Fn(Bucket) -> (f64, f64)) -> bool {
+        let limit = pace(key.0);
+        if !self.0.contains_key(&key) {
+            // The fullest ones are dropped, so that many new clients do not give those that were refused a full one.
+            make_room(&mut self.0, |(bucket, _), tokens| {
+                let limit = pace(*bucket);
+                tokens.at(now, limit) / limit.1.max(1.0)
+            });
+        }
+        let tokens = self.0.entry(key).or_insert(Tokens { left: limit.1, at: now });
+        *tokens = Tokens { left: tokens.at(now, limit), at: now };
+        if tokens.left < 1.0 {
+            return false;
+        }
+        tokens.left -= 1.0;
+        true
+    }
+}
+
+/// How many clients are remembered.
+const REMEMBERED: usize = 100_000;
+
+/// Makes room in a map that is full: drops the half with the highest scores, so that the next entries need no search.
+fn make_room<K: Eq + Hash, V>(map: &mut HashMap<K, V>, score: impl Fn(&K, &V) -> f64) {
+    if map.len() < REMEMBERED {
+        return;
+    }
+    let mut scores: Vec<f64> = map.iter().map(|(key, value)| score(key, value)).collect();
+    let middle = scores.len() / 2;
+    let (_, median, _) = scores.select_nth_unstable_by(middle, f64::total_cmp);
+    let median = *median;
+    map.retain(|key, value| score(key, value) < median);
+}
+
 impl Limits {
     /// `pool` reaches the database that all instances share.
     pub fn new(config: &RateLimits, mode: AuthMode, pool: &Pool) -> Result<Self, DbError> {
@@ -152,7 +200,7 @@ impl Limits {
     /// Forgets past requests.
     pub fn forget(&self) {
         self.asked.lock().clear();
-        self.buckets.lock().clear();
+        self.buckets.lock().0.clear();
     }
 
     /// Tokens per second, and the burst size.
@@ -206,23 +254,7 @@ impl Limits {
     }
 
     fn take(&self, bucket: Bucket, key: String, now: Instant) -> bool {
-        let (pace, burst) = self.pace(bucket);
-        let mut buckets = self.buckets.lock();
-        if buckets.len() > 100_000 {
-            // Full buckets can be dropped: a client without one starts with a full one.
-            buckets.retain(|(bucket, _), tokens| {
-                let (pace, burst) = self.pace(*bucket);
-                tokens.left + now.duration_since(tokens.at).as_secs_f64() * pace < burst
-            });
-        }
-        let tokens = buckets.entry((bucket, key)).or_insert(Tokens { left: burst, at: now });
-        tokens.left = (tokens.left + now.duration_since(tokens.at).as_secs_f64() * pace).min(burst);
-        tokens.at = now;
-        if tokens.left < 1.0 {
-            return false;
-        }
-        tokens.left -= 1.0;
-        true
+        self.buckets.lock().take((bucket, key), now, |bucket| self.pace(bucket))
     }
 
     /// Refuses a client that must wait after its last request.
@@ -242,12 +274,9 @@ impl Limits {
     pub fn note_asked(&self, asked: Asked, pause: Duration) {
         let now = Instant::now();
         let mut all = self.asked.lock();
-        if all.len() >= 100_000 {
-            all.retain(|_, ready| *ready > now);
-        }
-        if all.len() < 100_000
-            && let Some(ready) = now.checked_add(pause)
-        {
+        // Those that wait no longer, or not for long, are dropped.
+        make_room(&mut all, |_, ready| -ready.saturating_duration_since(now).as_secs_f64());
+        if let Some(ready) = now.checked_add(pause) {
             all.insert(asked, ready);
         }
     }
@@ -406,6 +435,27 @@ mod tests {
         assert!(Turn::take(&all, what, longest).is_none());
         drop(next);
         assert!(all.lock().is_empty());
+    }
+
+    #[test]
+    fn the_memory_of_clients_is_bounded_and_keeps_those_that_were_refused() {
+        let (mut buckets, now) = (Buckets::default(), Instant::now());
+        let mut take = |client: &str| {
+            let taken = buckets.take((Bucket::Token, client.to_owned()), now, |_| (0.1, 30.0));
+            (taken, buckets.0.len())
+        };
+        assert_eq!((0..31).filter(|_| take("192.0.2.1").0).count(), 30);
+        let (mut before, mut searches) = (1, 0);
+        for number in 0..200_000 {
+            let (taken, len) = take(&number.to_string());
+            assert!(taken && len <= REMEMBERED, "{number}: {len}");
+            searches += usize::from(len < before);
+            before = len;
+        }
+        assert!((1..=4).contains(&searches), "{searches}");
+        assert!(!take("192.0.2.1").0, "it was refused before");
+        let later = now + Duration::from_secs(10);
+        assert!(buckets.take((Bucket::Token, "192.0.2.1".to_owned()), later, |_| (0.1, 30.0)));
     }
 
     #[test]

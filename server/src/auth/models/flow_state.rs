@@ -140,6 +140,14 @@ impl FlowState {
     }
 }
 
+/// Locks the user of an auth code, if it has one. As everywhere, the user is locked before other rows.
+pub async fn lock_user(db: &Db, code: &str) -> Result<(), Fault> {
+    let sql = "select 1 from auth.users where id = (select user_id from auth.flow_state where auth_code = $1 limit 1) \
+               for update";
+    db.execute(sql, &[&code]).await?;
+    Ok(())
+}
+
 /// The state of an auth code, locked: a code is exchanged once.
 pub async fn find_by_auth_code(db: &Db, code: &str) -> Result<Option<FlowState>, Fault> {
     let sql = format!("select {COLUMNS} from auth.flow_state f where f.auth_code = $1 limit 1 for update");

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::json::{Kind, Types, built_in};
-use crate::db::{DbError, ExclusivePool, Param, Row, Step};
+use crate::db::{DbError, ExclusivePool, Param, Part, Refusal, Row, Step};
 use crate::jwt::caller::Caller;
 use crate::realtime::policies::{array, text};
 
@@ -56,6 +56,16 @@ pub async fn ask(db: &ExclusivePool, sql: &str, params: Vec<Param>) -> Result<Ve
         Some(Err(refusal)) => Err(DbError::Refused(refusal)),
         None => Ok(Vec::new()),
     }
+}
+
+/// Runs several statements in one round trip. Each is answered or refused on its own.
+pub async fn ask_each(db: &ExclusivePool, steps: Vec<Step>) -> Result<Vec<Result<Vec<Row>, Box<Refusal>>>, DbError> {
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parts: Vec<Part> = steps.into_iter().map(|step| vec![step]).collect();
+    let answers = db.run_each("", &parts).await?;
+    Ok(answers.into_iter().map(|answer| answer.map(|mut rows| rows.pop().unwrap_or_default())).collect())
 }
 
 /// The step that makes the following ones run as the caller.

@@ -177,10 +177,39 @@ fn unquoted(value: &str) -> String {
     value.to_owned()
 }
 
-/// A condition that was checked against its column.
+/// A condition that was checked against its column, which may have another type in each of several tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bounds {
+    pub column: Box<str>,
+    /// Of distinct types.
+    all: Vec<Bound>,
+}
+
+impl Bounds {
+    pub fn new(column: &str) -> Self {
+        Self { column: column.into(), all: Vec::new() }
+    }
+
+    /// The check of values of this type.
+    pub fn of(&self, kind: u32) -> Option<&Bound> {
+        self.all.iter().find(|bound| bound.kind == kind)
+    }
+
+    pub fn add(&mut self, bound: Bound) {
+        if self.of(bound.kind).is_none() {
+            self.all.push(bound);
+        }
+    }
+
+    /// What PostgreSQL is asked.
+    pub fn comparisons(&self) -> impl Iterator<Item = &Arc<Comparison>> {
+        self.all.iter().filter_map(Bound::comparison)
+    }
+}
+
+/// A condition that was checked against a column of one type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    pub column: Box<str>,
     /// The column's type when this was checked.
     pub kind: u32,
     test: Test,
@@ -303,7 +332,7 @@ impl Filter {
             }
             _ => self.asked(column),
         };
-        Ok(Bound { column: self.column.as_str().into(), kind: column.kind, test })
+        Ok(Bound { kind: column.kind, test })
     }
 
     /// The condition in SQL, of `value` and the parameter of this number.
@@ -470,6 +499,17 @@ mod tests {
         let column = Column { kind: 25, is_enum: false, sql_type: "text", is_deterministic: false };
         let check = one("a=eq.x").bind(&column, &Types::new(), &vec![Some("x".to_owned())]).expect("bound");
         assert_eq!(check.check(Some("x")), Verdict::Ask);
+    }
+
+    #[test]
+    fn a_value_is_checked_as_its_columns_type() {
+        let mut bounds = Bounds::new("a");
+        bounds.add(bound("a=eq.1", 1700, &["1"]));
+        bounds.add(bound("a=eq.1", 23, &["1"]));
+        bounds.add(bound("a=eq.2", 23, &["2"]));
+        let check = |kind| bounds.of(kind).map(|bound| bound.check(Some("1")));
+        assert_eq!([23, 1700, 25].map(check), [Some(Verdict::Holds), Some(Verdict::Ask), None]);
+        assert_eq!(bounds.comparisons().count(), 1);
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl Changes {
         let registry = self.registry.read();
         let entries = channels.flat_map(|channel| registry.of_channel(channel));
         let filters = entries.flat_map(|entry| &entry.subscription.filters);
-        filters.filter_map(|filter| filter.comparison()).map(Arc::clone).collect()
+        filters.flat_map(|filter| filter.comparisons()).map(Arc::clone).collect()
     }
 
     /// A description of the channel's subscriptions.

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::catalog::{Published, act_as, ask, keys_sql, published, quoted, read_rights, rights_step, tables};
-use super::filter::{self, Bound, Comparison, Op};
+use super::catalog::{
+    Published, Rights, Table, TableColumn, act_as, ask_each, keys_sql, published, quoted, read_rights, rights_step,
+    tables,
+};
+use super::filter::{self, Bounds, Comparison, Filter, Op};
 use super::registry::{Shape, Subscription};
 use super::view::{self, View};
 use super::wanted::Wanted;
@@ -46,10 +49,10 @@ impl Changes {
             return Err(NotSubscribed::Starting);
         }
         let mut subscriptions = Vec::with_capacity(wanted.len());
-        let mut places = HashMap::new();
+        let mut known = Known::default();
         for (wanted, entry) in wanted.into_iter().zip(distinct) {
-            let Checked { filters, select, tables } = self.check(identity, &wanted, &mut places).await?;
-            compared.extend(filters.iter().filter_map(Bound::comparison).map(Arc::clone));
+            let Checked { filters, select, tables } = self.check(identity, &wanted, &mut known).await?;
+            compared.extend(filters.iter().flat_map(Bounds::comparisons).map(Arc::clone));
             if compared.len() > MOST_COMPARED {
                 return Err(NotSubscribed::Refused(format!(
                     "Too many different conditions that the database has to compare: a connection may have {MOST_COMPARED}"
@@ -115,22 +118,25 @@ impl Changes {
         Ok(Arc::new(view))
     }
 
-    /// `places` caches the tables per schema and name for this join.
-    async fn check(
-        &self,
-        identity: &Identity,
-        wanted: &Wanted,
-        places: &mut HashMap<(String, String), Vec<Published>>,
-    ) -> Result<Checked, NotSubscribed> {
-        let failed = |error: DbError| {
-            let exception = match &error {
-                DbError::Refused(refusal) => format!("ERROR {} {}", code(&refusal.code), refusal.message),
-                other => other.to_string(),
-            };
-            wanted.exception(&exception)
-        };
-        let raised = |message: String| wanted.exception(&format!("ERROR {} {message}", code("P0001")));
-        let found = match places.entry((wanted.schema.clone(), wanted.table.clone())) {
+    /// Loads tables that are not known yet, and what the role may read of them.
+    async fn learn(&self, known: &mut Known, oids: &[u32], role: &str) -> Result<(), DbError> {
+        let missing: Vec<u32> = oids.iter().copied().filter(|oid| !known.tables.contains_key(oid)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let found = tables(&self.db, &missing).await?;
+        let steps = found.iter().map(|table| rights_step(table.oid, &[role])).collect();
+        for (table, rows) in found.into_iter().zip(ask_each(&self.db, steps).await?) {
+            let rights = read_rights(&rows.map_err(DbError::Refused)?)?.remove(role).unwrap_or_default();
+            known.tables.insert(table.oid, (table, rights));
+        }
+        Ok(())
+    }
+
+    async fn check(&self, identity: &Identity, wanted: &Wanted, known: &mut Known) -> Result<Checked, NotSubscribed> {
+        let failed = |error: DbError| wanted.refusal(error);
+        let raised = |message: String| wanted.raised(&message);
+        let found = match known.places.entry((wanted.schema.clone(), wanted.table.clone())) {
             hash_map::Entry::Occupied(known) => known.get().clone(),
             hash_map::Entry::Vacant(place) => {
                 place.insert(published(&self.db, &wanted.schema, &wanted.table).await.map_err(failed)?).clone()
@@ -147,12 +153,11 @@ impl Changes {
         if wanted.filters.is_empty() && select.is_none() {
             return Ok(Checked { filters: Vec::new(), select: None, tables: oids.into() });
         }
-        let mut filters = Vec::new();
-        for table in tables(&self.db, &oids).await.map_err(failed)? {
-            let role = &identity.caller.role;
-            let step = rights_step(table.oid, &[role]);
-            let rows = ask(&self.db, &step.text, step.params).await.map_err(failed)?;
-            let rights = read_rights(&rows).map_err(failed)?.remove(role).unwrap_or_default();
+        let mut filters: Vec<_> = wanted.filters.iter().map(|filter| Bounds::new(&filter.column)).collect();
+        self.learn(known, &oids, &identity.caller.role).await.map_err(failed)?;
+        let mut sorted = oids.clone();
+        sorted.sort_unstable();
+        for (table, rights) in sorted.iter().filter_map(|oid| known.tables.get(oid)) {
             // Columns that are not in the log can be neither sent nor compared.
             let is_published =
                 |column: &str| found.iter().filter(|other| other.oid == table.oid).all(|other| other.has(column));
@@ -163,50 +168,103 @@ impl Changes {
             if let Some(column) = wanted.select.iter().flatten().find(|column| missing(column)) {
                 return Err(raised(format!("invalid column for select {column}")));
             }
-            filters.clear();
-            for filter in &wanted.filters {
-                let Some(column) = table.column(&filter.column) else { continue };
-                let canonical = match filter.canonical_sql(&column.sql_type) {
-                    None => Vec::new(),
-                    Some(sql) => {
-                        let rows = ask(&self.db, &sql, vec![text(&filter.value)]).await.map_err(failed)?;
-                        rows.iter().map(|row| row.text(0)).collect::<Result<_, _>>().map_err(failed)?
-                    }
-                };
-                let described = filter::Column {
-                    kind: column.kind,
-                    is_enum: table.enums.contains(&column.kind),
-                    sql_type: &column.sql_type,
-                    is_deterministic: column.is_deterministic,
-                };
-                let bound = filter.bind(&described, &table.types, &canonical).map_err(raised)?;
-                if let Some(Comparison { sql, value, .. }) = bound.comparison().map(Arc::as_ref) {
-                    // The operator must exist, and a pattern be valid.
-                    let values = if matches!(filter.op, Op::Match | Op::Imatch) { "{\"\"}" } else { "{}" };
-                    ask(&self.db, sql, vec![text(values), text(value)]).await.map_err(|error| {
-                        let name = filter.op.name();
-                        match &error {
-                            DbError::Refused(refusal) if refusal.code == "42883" => raised(format!(
-                                "operator {name} requires a text-compatible column type, got {}",
-                                column.type_name
-                            )),
-                            DbError::Refused(refusal) if refusal.code == "2201B" => {
-                                raised(format!("invalid regular expression for {name} filter: {}", refusal.message))
-                            }
-                            _ => failed(error),
-                        }
-                    })?;
-                }
-                filters.push(bound);
-            }
+            self.bind(wanted, table, &mut filters).await?;
         }
         Ok(Checked { filters, select, tables: oids.into() })
     }
+
+    /// Checks the filters with the types of a table's columns. In two round trips, because a join may have thousands.
+    async fn bind(&self, wanted: &Wanted, table: &Table, filters: &mut [Bounds]) -> Result<(), NotSubscribed> {
+        let failed = |error: DbError| wanted.refusal(error);
+        let raised = |message: String| wanted.raised(&message);
+        // Types that other tables have too were checked.
+        let columns = wanted.filters.iter().enumerate().filter_map(|(place, filter)| {
+            let column = table.column(&filter.column)?;
+            filters[place].of(column.kind).is_none().then_some((place, filter, column))
+        });
+        let columns: Vec<(usize, &Filter, &TableColumn)> = columns.collect();
+        let steps = columns.iter().filter_map(|(_, filter, column)| {
+            let sql = filter.canonical_sql(&column.sql_type)?;
+            Some(Step { text: sql.into(), params: vec![text(&filter.value)], role: "".into() })
+        });
+        let mut texts = ask_each(&self.db, steps.collect()).await.map_err(failed)?.into_iter();
+        let (mut bounds, mut steps, mut refused) = (Vec::new(), Vec::new(), None);
+        for (place, filter, column) in columns {
+            let canonical = match filter.canonical_sql(&column.sql_type).and_then(|_| texts.next()) {
+                None => Ok(Vec::new()),
+                Some(Err(refusal)) => Err(failed(DbError::Refused(refusal))),
+                Some(Ok(rows)) => rows.iter().map(|row| row.text(0)).collect::<Result<_, _>>().map_err(failed),
+            };
+            let described = filter::Column {
+                kind: column.kind,
+                is_enum: table.enums.contains(&column.kind),
+                sql_type: &column.sql_type,
+                is_deterministic: column.is_deterministic,
+            };
+            match canonical.and_then(|canonical| filter.bind(&described, &table.types, &canonical).map_err(raised)) {
+                Ok(bound) => {
+                    if let Some(Comparison { sql, value, .. }) = bound.comparison().map(Arc::as_ref) {
+                        let values = if matches!(filter.op, Op::Match | Op::Imatch) { "{\"\"}" } else { "{}" };
+                        let params = vec![text(values), text(value)];
+                        steps.push(Step { text: sql.as_ref().into(), params, role: "".into() });
+                    }
+                    bounds.push((place, filter, column, bound));
+                }
+                // The first one is told, so those before it are compared first.
+                Err(reason) => {
+                    refused = Some(reason);
+                    break;
+                }
+            }
+        }
+        // The operator must exist, and a pattern be valid.
+        let mut compared = ask_each(&self.db, steps).await.map_err(failed)?.into_iter();
+        for (place, filter, column, bound) in bounds {
+            let name = filter.op.name();
+            if let Some(Err(refusal)) = bound.comparison().and_then(|_| compared.next()) {
+                return Err(match refusal.code.as_str() {
+                    "42883" => raised(format!(
+                        "operator {name} requires a text-compatible column type, got {}",
+                        column.type_name
+                    )),
+                    "2201B" => raised(format!("invalid regular expression for {name} filter: {}", refusal.message)),
+                    _ => failed(DbError::Refused(refusal)),
+                });
+            }
+            filters[place].add(bound);
+        }
+        refused.map_or(Ok(()), Err)
+    }
+}
+
+impl Wanted {
+    /// The answer if PostgreSQL refuses or fails.
+    fn refusal(&self, error: DbError) -> NotSubscribed {
+        let exception = match &error {
+            DbError::Refused(refusal) => format!("ERROR {} {}", code(&refusal.code), refusal.message),
+            other => other.to_string(),
+        };
+        self.exception(&exception)
+    }
+
+    /// The answer that upstream's trigger would raise.
+    fn raised(&self, message: &str) -> NotSubscribed {
+        self.exception(&format!("ERROR {} {message}", code("P0001")))
+    }
+}
+
+/// What a join has asked already.
+#[derive(Default)]
+struct Known {
+    /// By schema and name.
+    places: HashMap<(String, String), Vec<Published>>,
+    /// With what the caller's role may read.
+    tables: HashMap<u32, (Table, Rights)>,
 }
 
 /// A checked subscription.
 struct Checked {
-    filters: Vec<Bound>,
+    filters: Vec<Bounds>,
     select: Option<Arc<[String]>>,
     /// Tables that it means now.
     tables: Arc<[u32]>,

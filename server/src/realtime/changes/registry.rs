@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Action;
-use super::filter::{Bound, Filter};
+use super::filter::{Bounds, Filter};
 use super::view::View;
 use crate::realtime::hub::Member;
 
@@ -17,7 +17,7 @@ pub struct Subscription {
     /// None stands for all.
     pub(super) schema: Option<String>,
     pub(super) table: Option<String>,
-    pub(super) filters: Vec<Bound>,
+    pub(super) filters: Vec<Bounds>,
     /// The filters as they were written, and the tables that were meant when it began, for `realtime.subscription`.
     pub(super) conditions: Arc<[Filter]>,
     pub(super) tables: Arc<[u32]>,

@@ -204,7 +204,7 @@ async fn create(
         let length = header_text(request, "content-length").and_then(|text| text.parse().ok());
         storage.hand_on(request).await?;
         let body = if with_body { Some(Box::pin(body.map_err(unreadable))) } else { None };
-        let upload = take(storage, id, permitted, 0, limit, length, body).await?;
+        let upload = take(storage, id, permitted, 0, None, limit, length, body).await?;
         response.insert_header(("Upload-Offset", upload.offset.to_string()));
         if upload.is_finished() {
             return Ok(response.insert_header(("Tus-Complete", "1")).finish());
@@ -264,7 +264,7 @@ async fn make_object(
         let permitted = permission.look(storage, scope, &id.bucket, &id.key, &upload.announced).await?;
         let limit = storage.size_limit(&permitted.rules, &id.key);
         let nothing = None::<futures_util::stream::Empty<Result<Bytes, StorageError>>>;
-        take(storage, id, permitted, upload.offset, limit, None, nothing).await
+        take(storage, id, permitted, upload.offset, None, limit, None, nothing).await
     };
     match made.await {
         Err(TusError::Storage(error)) if error.may_pass() => {
@@ -296,18 +296,22 @@ async fn write(
     let scope = Scope::of(request, "storage.tus.upload.part");
     let permitted = permission.look(storage, scope, &id.bucket, &id.key, &upload.announced).await?;
     let limit = storage.size_limit(&permitted.rules, &id.key);
-    if let Some(size) = number_in(request, "upload-length")? {
-        match upload.size {
-            Some(_) => return Err(TusError::NoLength),
-            None if size > limit || size < upload.offset => return Err(TusError::TooLargeInAll),
-            None => rows::set_size(storage, &id, size).await?,
-        }
-    }
+    let size = number_in(request, "upload-length")?;
+    check_size(&upload, size, limit)?;
     let length = header_text(request, "content-length").and_then(|text| text.parse().ok());
     storage.hand_on(request).await?;
     let body = Some(Box::pin(body.map_err(unreadable)));
-    let upload = take(storage, id, permitted, offset, limit, length, body).await?;
+    let upload = take(storage, id, permitted, offset, size, limit, length, body).await?;
     Ok(moved_on(&upload))
+}
+
+/// Checks a length that comes after the beginning.
+fn check_size(upload: &Upload, size: Option<u64>, limit: u64) -> Result<(), TusError> {
+    match (size, upload.size) {
+        (Some(_), Some(_)) => Err(TusError::NoLength),
+        (Some(size), None) if size > limit || size < upload.offset => Err(TusError::TooLargeInAll),
+        _ => Ok(()),
+    }
 }
 
 fn moved_on(upload: &Upload) -> HttpResponse {
@@ -353,11 +357,13 @@ pub async fn forget(storage: &Storage, id: &UploadId) -> Result<(), StorageError
 }
 
 /// Writes a body at `offset` and, with the last byte, the object. Continues without the client: received bytes are kept.
+#[allow(clippy::too_many_arguments, reason = "each is another fact of one request")]
 async fn take<S>(
     storage: &web::Data<Storage>,
     id: UploadId,
     permitted: Permitted,
     offset: u64,
+    size: Option<u64>,
     limit: u64,
     length: Option<u64>,
     body: Option<S>,
@@ -368,7 +374,7 @@ where
     let storage = web::Data::clone(storage);
     let work = async move {
         let (upload, lease) = Lease::acquire(&storage, &id).await?;
-        let taken = take_leased(&storage, &id, &permitted, upload, &lease, offset, limit, length, body).await;
+        let taken = take_leased(&storage, &id, &permitted, upload, &lease, offset, size, limit, length, body).await;
         lease.release().await;
         taken
     };
@@ -383,6 +389,7 @@ async fn take_leased<S>(
     mut upload: Upload,
     lease: &Lease,
     offset: u64,
+    size: Option<u64>,
     limit: u64,
     length: Option<u64>,
     body: Option<S>,
@@ -393,11 +400,20 @@ where
     if upload.offset != offset {
         return Err(TusError::OffsetConflict);
     }
+    if let Some(size) = size {
+        // Under the lease, because another request may have sent a length or more bytes than that since.
+        check_size(&upload, Some(size), limit)?;
+        if !rows::set_size(storage, id, lease.writer(), size).await? {
+            return Err(TusError::OffsetConflict);
+        }
+        upload.size = Some(size);
+    }
     let end = upload.size.unwrap_or(limit);
     if length.is_some_and(|length| offset.saturating_add(length) > end) {
         return Err(TusError::TooLarge);
     }
-    if upload.parts >= MAX_PARTS {
+    // If only the object is missing, no part is added.
+    if body.is_some() && !upload.lacks_object() && upload.parts >= MAX_PARTS {
         return Err(StorageError::InvalidRequest(format!("An upload has {MAX_PARTS} parts at most")).into());
     }
     let mut interrupted = None;

@@ -163,11 +163,14 @@ pub async fn release(storage: &Storage, upload: Uuid, writer: Uuid) -> Result<()
     Ok(tx.commit().await?)
 }
 
-pub async fn set_size(storage: &Storage, id: &UploadId, size: u64) -> Result<(), StorageError> {
+/// Sets the length that was deferred. Only the lease's holder may do this. False if it has lost the lease.
+pub async fn set_size(storage: &Storage, id: &UploadId, writer: Uuid, size: u64) -> Result<bool, StorageError> {
     let tx = storage.as_service().await?;
-    let sql = "update _supavisor.resumable_uploads set size = $2 where id = $1 and size is null";
-    query(&tx, sql, &[&id.version, &signed(size)]).await?;
-    Ok(tx.commit().await?)
+    let sql = "update _supavisor.resumable_uploads set size = $2 \
+               where id = $1 and writer = $3 and size is null and \"offset\" <= $2 returning id";
+    let rows = query(&tx, sql, &[&id.version, &signed(size), &writer]).await?;
+    tx.commit().await?;
+    Ok(!rows.is_empty())
 }
 
 /// Advances the offset past a durable part. Only the lease's holder may do this. Also extends the upload's expiry.

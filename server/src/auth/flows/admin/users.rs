@@ -20,7 +20,7 @@ use crate::auth::flows::signup::provider_metadata;
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::store::{Db, Param};
 use crate::auth::models::user::{self, Column, User};
-use crate::auth::models::{Json, identity, now, one_time_token, session};
+use crate::auth::models::{Json, flow_state, identity, now, one_time_token, session};
 use crate::config::parse_go_duration;
 
 const EMAIL_EXISTS: &str = "A user with this email address has already been registered";
@@ -447,5 +447,6 @@ async fn soft_delete(db: &Db, user: &mut User) -> Result<(), Fault> {
     }
     db.execute("delete from auth.mfa_factors where user_id = $1", &[&id]).await?;
     db.execute("delete from auth.webauthn_credentials where user_id = $1", &[&id]).await?;
+    flow_state::delete_issued(db, id).await?;
     session::delete_all(db, id).await
 }

@@ -25,6 +25,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     let db = request.db().await?;
     let answer = db
         .transaction(async |db| {
+            flow_state::lock_user(db, &code).await?;
             // The row is locked: of several exchanges of one code only the first finds it. A code whose mail link was not
             // opened yet is not valid, even for somebody who knows it.
             let found = flow_state::find_by_auth_code(db, &code).await?;
@@ -34,7 +35,8 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
                 let message = "invalid flow state, flow state has expired";
                 return Err(AuthError::unprocessable(Code::FlowStateExpired, message));
             }
-            let user = user::find_by_id(db, user_id).await?.ok_or_else(unknown)?;
+            let user = user::find_by_id(db, user_id).await?.filter(|user| user.deleted_at.is_none());
+            let user = user.ok_or_else(unknown)?;
             // Upstream also gives a session to a user who was banned after the code was issued.
             if user.is_banned() {
                 return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));

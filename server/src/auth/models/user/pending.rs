@@ -214,7 +214,7 @@ impl User {
         one_time_token::clear_all(db, self.id).await
     }
 
-    /// Stores the password already set on the model; spends all tokens and ends all sessions but `keep`.
+    /// Stores the password already set on the model; spends all tokens and issued codes, and ends all sessions but `keep`.
     pub async fn update_password(&mut self, db: &Db, keep: Option<Uuid>) -> Result<(), Fault> {
         let (email_change, phone_change) = (self.email_change.clone(), self.phone_change.clone());
         self.forget_pending();
@@ -226,6 +226,7 @@ impl User {
         }));
         self.update(db, &columns).await?;
         one_time_token::clear_all(db, self.id).await?;
+        flow_state::delete_issued(db, self.id).await?;
         match keep {
             Some(kept) => session::delete_others(db, self.id, kept).await,
             None => session::delete_all(db, self.id).await,

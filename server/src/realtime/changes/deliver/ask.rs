@@ -1,6 +1,7 @@
 //! The queries to PostgreSQL about the changes of a batch.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -66,8 +67,15 @@ impl Questions {
         order
     }
 
-    fn part(&self, question: usize, changes: &[Change]) -> Part {
-        let (comparison, rows) = &self.all[question];
+    /// How many rows a question has.
+    fn rows(&self, question: usize) -> usize {
+        self.all[question].1.len()
+    }
+
+    /// The query of a question for some of its rows.
+    fn part(&self, question: usize, rows: Range<usize>, changes: &[Change]) -> Part {
+        let (comparison, all) = &self.all[question];
+        let rows = all.get(rows).unwrap_or_default();
         let cells = rows.iter().map(|(change, column)| changes[*change].filtered_cell(*column).and_then(Cell::text));
         let params = vec![array_of(cells), text(&comparison.value)];
         vec![question_timeout(), Step { text: (*comparison.sql).into(), params, role: "".into() }]
@@ -90,18 +98,21 @@ pub(super) fn check_filters(change: &Change, place: usize, entry: &Entry, questi
     let mut pending = Vec::new();
     let is_of_one_table = entry.subscription.is_of_one_table();
     for filter in &entry.subscription.filters {
-        let column = change.relation.columns.iter().position(|column| column.name == *filter.column);
-        let Some(column) = column.filter(|at| !is_of_one_table || change.relation.columns[*at].kind == filter.kind)
-        else {
+        let Some(column) = change.relation.columns.iter().position(|column| column.name == *filter.column) else {
             // A new table without such a column may have joined a subscription to many tables.
             return if is_of_one_table { Filtered::Stale } else { Filtered::Fails };
         };
+        let Some(bound) = filter.of(change.relation.columns[column].kind) else {
+            // A table that was meant from the beginning has another type now. A new one of a type that none had is none of those.
+            let was_meant = is_of_one_table || entry.subscription.tables.contains(&change.relation.id);
+            return if was_meant { Filtered::Stale } else { Filtered::Fails };
+        };
         let Some(cell) = change.filtered_cell(column) else { return Filtered::Fails };
-        match filter.check(cell.text()) {
+        match bound.check(cell.text()) {
             Verdict::Holds => {}
             Verdict::Fails => return Filtered::Fails,
             Verdict::Ask => {
-                let Some(comparison) = filter.comparison() else { return Filtered::Fails };
+                let Some(comparison) = bound.comparison() else { return Filtered::Fails };
                 pending.push(questions.add(comparison, place, column));
             }
         }
@@ -131,30 +142,61 @@ pub(super) async fn compare(
     left: &mut Duration,
 ) -> Result<Compared, DbError> {
     let mut compared: Compared = vec![None; questions.all.len()];
+    let mut refused: Vec<(usize, usize)> = Vec::new();
     for numbers in questions.order().chunks(QUESTIONS) {
         if left.is_zero() {
-            break;
+            return Ok(compared);
         }
-        let since = Instant::now();
-        let parts = numbers.iter().map(|question| questions.part(*question, changes));
-        let parts: Vec<Part> = std::iter::once(end_of_questions(*left)).chain(parts).collect();
-        let answers = run(inner, &parts).await;
-        *left = left.saturating_sub(since.elapsed());
-        for (question, answer) in numbers.iter().zip(answers?.into_iter().skip(1)) {
-            compared[*question] = match answer {
-                Ok(rows) => {
-                    let rows = rows.last().map(Vec::as_slice).unwrap_or_default();
-                    Some(rows.iter().map(|row| row.slice(0) == Some(&[1])).collect())
-                }
-                Err(refusal) => {
-                    tracing::debug!(%refusal, "a filter could not be compared");
-                    // One that cannot be compared does not hold.
-                    (!is_fault(&refusal)).then(Vec::new)
-                }
-            };
+        let parts = numbers.iter().map(|question| questions.part(*question, 0..questions.rows(*question), changes));
+        for (question, answer) in numbers.iter().zip(put(inner, parts, left).await?) {
+            compared[*question] = holding(&answer);
+            let rows = questions.rows(*question);
+            if rows > 1 && compared[*question].as_ref().is_some_and(Vec::is_empty) {
+                refused.extend((0..rows).map(|row| (*question, row)));
+            }
+        }
+    }
+    // One row that cannot be compared must not hide the others, so each is asked alone. Beyond that, none of them holds.
+    refused.truncate(QUESTIONS);
+    if refused.is_empty() || left.is_zero() {
+        return Ok(compared);
+    }
+    let parts = refused.iter().map(|(question, row)| questions.part(*question, *row..*row + 1, changes));
+    for ((question, _), answer) in refused.iter().zip(put(inner, parts, left).await?) {
+        let answer = holding(&answer).map(|rows| rows.first().copied().unwrap_or_default());
+        match (&mut compared[*question], answer) {
+            (Some(rows), Some(holds)) => rows.push(holds),
+            (rows, _) => *rows = None,
         }
     }
     Ok(compared)
+}
+
+/// Asks some questions in one round trip, and takes its time from `left`.
+async fn put(
+    inner: &Inner,
+    parts: impl Iterator<Item = Part>,
+    left: &mut Duration,
+) -> Result<impl Iterator<Item = PartAnswer>, DbError> {
+    let since = Instant::now();
+    let parts: Vec<Part> = std::iter::once(end_of_questions(*left)).chain(parts).collect();
+    let answers = run(inner, &parts).await;
+    *left = left.saturating_sub(since.elapsed());
+    Ok(answers?.into_iter().skip(1))
+}
+
+/// For which rows it holds; none if PostgreSQL refuses to compare them, and `None` if it did not answer.
+fn holding(answer: &PartAnswer) -> Option<Vec<bool>> {
+    match answer {
+        Ok(rows) => {
+            let rows = rows.last().map(Vec::as_slice).unwrap_or_default();
+            Some(rows.iter().map(|row| row.slice(0) == Some(&[1])).collect())
+        }
+        Err(refusal) => {
+            tracing::debug!(%refusal, "a filter could not be compared");
+            (!is_fault(refusal)).then(Vec::new)
+        }
+    }
 }
 
 /// Whether a refusal says nothing about the rows: a timeout, a failing server.
