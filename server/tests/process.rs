@@ -289,7 +289,7 @@ fn commands_share_a_running_server_which_is_monitored_and_stops_in_order() {
     let (status, text) = house.run(&["types", "typescript"], &[("FERROBASE_DB_PORT", "1")]);
     assert_eq!(status, Some(0), "{text}");
     // … and never mistakes another server on our port for it.
-    let other = House::new("running-other");
+    let other = House::started_before("running-other");
     let database = house.ports[1].to_string();
     let (status, text) = other.run(&["types", "typescript"], &[("FERROBASE_DB_PORT", &database)]);
     assert_eq!(status, Some(1), "{text}");

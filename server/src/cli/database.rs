@@ -1,6 +1,6 @@
 //! The database that a command works on: `DATABASE_URL`, the running embedded PostgreSQL, or one started for the command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::stop::Stop;
 use crate::config::{Reader, Source};
@@ -40,8 +40,18 @@ impl Database {
         }
     }
 
-    /// Runs `work` on the database, then stops what was started for it, whatever the outcome.
+    /// Runs `work` on the database, which must exist, then stops what was started for it, whatever the outcome.
     pub async fn with<T, F, W>(source: &Source, work: W) -> anyhow::Result<T>
+    where
+        F: Future<Output = anyhow::Result<T>>,
+        W: FnOnce(Logins) -> F,
+    {
+        require(source)?;
+        Self::with_or_new(source, work).await
+    }
+
+    /// The same, and creates the database of an empty data folder first: for commands that fill one.
+    pub async fn with_or_new<T, F, W>(source: &Source, work: W) -> anyhow::Result<T>
     where
         F: Future<Output = anyhow::Result<T>>,
         W: FnOnce(Logins) -> F,
@@ -55,6 +65,26 @@ impl Database {
         }
         outcome.ok_or_else(stopped)?
     }
+}
+
+/// Refuses a data folder without a database: a command in the wrong folder would create an empty one and report on that, or back it up.
+fn require(source: &Source) -> anyhow::Result<()> {
+    let reader = Reader::new(source);
+    if reader.text(&["DATABASE_URL"]).is_some() {
+        return Ok(());
+    }
+    let data_dir = reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase");
+    let data_dir = Path::new(&data_dir);
+    // The start tells more about a folder that is no database, or that belongs to another user.
+    let is_missing = || matches!(data_dir.join("db").try_exists(), Ok(false));
+    if embedded_pg::cluster_of(data_dir).is_none() && is_missing() {
+        let shown = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+        anyhow::bail!(
+            "there is no database in {}: set FERROBASE_DATA_DIR to the server's data folder, or DATABASE_URL",
+            shown.display()
+        );
+    }
+    Ok(())
 }
 
 /// Runs a command on a runtime with one thread.

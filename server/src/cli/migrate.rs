@@ -32,7 +32,7 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
     // An unreadable folder is reported before a database is started.
     source.read()?;
     let logins = Logins::read(settings);
-    let applied = block_on(Database::with(settings, async |database| {
+    let applied = block_on(Database::with_or_new(settings, async |database| {
         up_to_date(&database.admin_url, &logins).await?;
         let applied = migrate::dir(&database.url, &source).await;
         note_command(&database.admin_url, "migrate", &source.to_string(), applied.is_ok()).await;
@@ -50,7 +50,7 @@ pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
     let source = args.dir.map_or(Source::Demo, Source::SeedFolder);
     source.read()?;
     let logins = Logins::read(settings);
-    let seeded = block_on(Database::with(settings, async |database| {
+    let seeded = block_on(Database::with_or_new(settings, async |database| {
         up_to_date(&database.admin_url, &logins).await?;
         let seeded = migrate::seed(&database.url, &source).await;
         note_command(&database.admin_url, "seed", &source.to_string(), seeded.is_ok()).await;

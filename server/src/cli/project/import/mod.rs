@@ -108,7 +108,7 @@ pub fn import(args: &ImportArgs, settings: &Source) -> anyhow::Result<()> {
             let reader = Reader::new(settings);
             let secret = reader.text_or(&["JWT_SECRET", "GOTRUE_JWT_SECRET"], "");
             let given = GivenUrls::read(&reader);
-            system.block_on(Database::with(settings, async |logins| {
+            system.block_on(Database::with_or_new(settings, async |logins| {
                 let urls = migrate::prepare(&logins.admin_url, &secret, &given).await?;
                 migrate::auth(&urls.auth_url).await?;
                 let outcome = bring_all(args, &logins, &store, files, &keys).await;
