@@ -285,7 +285,8 @@ pub async fn lineage(backup_store: &BackupStore, name: &str) -> Result<Vec<Strin
     retention::lineage(&backup_store.names().await?, name)
 }
 
-/// Keeps the newest `keep` archives in `backup_store` and the last verified one. Returns the names of the removed archives.
+/// Keeps the newest `keep` archives in `backup_store` and the last verified one, also if a copy of it was verified, or it through a link:
+/// its name tells when it was started, to the millisecond. Returns the names of the removed archives.
 pub async fn retain(
     backup_store: &BackupStore,
     keep: Option<NonZeroUsize>,
@@ -293,9 +294,9 @@ pub async fn retain(
 ) -> Result<Vec<String>, BackupError> {
     let Some(keep) = keep else { return Ok(Vec::new()) };
     let names = backup_store.names().await?;
-    let proved = State::read(data_dir).proved.map(|proved| proved.archive);
-    let proved = names.iter().find(|name| proved.as_ref() == Some(&backup_store.full_name(name)));
-    let old = retention::too_old(&names, keep, proved.map(String::as_str), Utc::now());
+    let proved = State::read(data_dir).proved;
+    let proved = proved.as_ref().map(|proved| proved.name()).filter(|proved| names.iter().any(|name| name == proved));
+    let old = retention::too_old(&names, keep, proved, Utc::now());
     backup_store.remove(&old).await?;
     // WAL from before the oldest archive is useless without an older archive.
     let oldest = names.iter().filter(|name| !old.contains(name)).filter_map(|name| retention::time_of(name)).min();

@@ -1,6 +1,7 @@
 //! What a data folder knows about its backups: the last one made and the last one verified.
 
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -14,6 +15,8 @@ use crate::owner;
 /// Below the data folder. A server that was started as root and has dropped its privileges can write there.
 pub const FOLDER: &str = "backups";
 const FILE: &str = "state.json";
+/// Held while that file is read and replaced: the server makes a backup while a command verifies another.
+const LOCK: &str = "state.lock";
 /// A separate file, because the server writes it every few seconds and commands write the other one.
 const LOG_FILE: &str = "log.json";
 
@@ -48,10 +51,15 @@ impl Backup {
         Self { archive: archive.to_owned(), made_at, chain: None }
     }
 
+    /// The archive's name in its place.
+    pub fn name(&self) -> &str {
+        self.archive.rsplit('/').next().unwrap_or(&self.archive)
+    }
+
     /// When it was started, as its name says. The next one is due by this time, not by the moment that it holds, so that a schedule does
     /// not drift by what backups take.
     pub fn begun(&self) -> DateTime<Utc> {
-        self.archive.rsplit('/').next().and_then(retention::time_of).unwrap_or(self.made_at)
+        retention::time_of(self.name()).unwrap_or(self.made_at)
     }
 
     /// Adds the chain of a continuous archive.
@@ -68,11 +76,13 @@ impl State {
     }
 
     pub fn record_made(data_dir: &Path, backup: Backup) -> Result<(), BackupError> {
+        let _lock = lock(data_dir)?;
         Self { made: Some(backup), ..Self::read(data_dir) }.write(data_dir)
     }
 
     /// Verifying an older backup than the last verified one changes nothing.
     pub fn record_proved(data_dir: &Path, backup: Backup) -> Result<(), BackupError> {
+        let _lock = lock(data_dir)?;
         let state = Self::read(data_dir);
         if state.proved.as_ref().is_some_and(|known| known.made_at > backup.made_at) {
             return Ok(());
@@ -126,6 +136,28 @@ impl LogState {
     }
 }
 
+/// Waits until no other process changes the state; the result ends that.
+fn lock(data_dir: &Path) -> Result<File, BackupError> {
+    let folder = data_dir.join(FOLDER);
+    let path = folder.join(LOCK);
+    let take = || -> io::Result<File> {
+        owner::make_folder(&folder)?;
+        // Another user's lock can only be read, which suffices.
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+                file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+                owner::hand_over(&path)?;
+                file
+            }
+            opened => opened?,
+        };
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+        Ok(file)
+    };
+    take().map_err(BackupError::io("cannot lock", &path))
+}
+
 fn write(data_dir: &Path, name: &str, content: &impl Serialize) -> Result<(), BackupError> {
     let text =
         serde_json::to_vec_pretty(content).map_err(|error| BackupError::io("cannot write", name)(error.into()))?;
@@ -142,11 +174,35 @@ pub fn replace(data_dir: &Path, name: &str, content: &[u8]) -> Result<(), Backup
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        std::fs::write(&partial, content)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
+        file.write_all(content)?;
         // The server may run as another user than the command.
         std::fs::set_permissions(&partial, std::fs::Permissions::from_mode(0o644))?;
         owner::hand_over(&partial)?;
+        // A machine that stops must not leave an empty file: it would forget the verified backup.
+        file.sync_all()?;
         std::fs::rename(&partial, &path)
     };
     write().map_err(BackupError::io("cannot write", &path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The server's backup and a command's verification were each forgotten if the other one was recorded meanwhile.
+    #[test]
+    fn what_is_recorded_at_the_same_time_is_all_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for round in 0..200 {
+            let backup = |name: &str| Backup::new(&format!("{name}-{round}"), Utc::now());
+            std::thread::scope(|scope| {
+                scope.spawn(|| State::record_made(folder.path(), backup("made")).expect("recorded"));
+                scope.spawn(|| State::record_proved(folder.path(), backup("proved")).expect("recorded"));
+            });
+            let State { made, proved } = State::read(folder.path());
+            let names = [made, proved].map(|backup| backup.map(|backup| backup.archive));
+            assert_eq!(names, [Some(format!("made-{round}")), Some(format!("proved-{round}"))]);
+        }
+    }
 }
