@@ -5,16 +5,17 @@ mod database;
 mod pooler;
 mod replica;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::json;
 
 use super::database::{Database, block_on};
 use crate::app::Settings;
-use crate::backup::{Backup, BackupConfig, LogState, State};
+use crate::backup::{self, Backup, BackupConfig, LogState, State};
 use crate::config::{Reader, Source};
+use crate::embedded_pg;
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,29 +95,68 @@ fn as_json(findings: &[Finding]) -> String {
 
 /// A backup verified longer ago than this is reported.
 const PROVED_WITHIN_DAYS: i64 = 31;
+/// A schedule is reported if there was no backup in as many of its intervals.
+const MISSED: u32 = 2;
 
-/// The age of the last backups. Without a schedule, backups of an external database are its provider's.
+/// The ages of the last backups. Without a schedule, backups of an external database are its provider's.
 fn backups(source: &Source) -> Option<Finding> {
-    let reader = Reader::new(source);
-    if reader.text(&["DATABASE_URL"]).is_some() && reader.text(&["FERROBASE_BACKUP_EVERY"]).is_none() {
+    let mut reader = Reader::new(source);
+    let is_external = reader.text(&["DATABASE_URL"]).is_some();
+    let data_dir = PathBuf::from(reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase"));
+    // Invalid settings are reported as such.
+    let config = BackupConfig::read(&mut reader);
+    if is_external && config.every.is_none() {
         return None;
     }
-    let state = State::read(Path::new(&reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")));
-    let days = |backup: &Backup| (Utc::now() - backup.made_at).num_days();
-    Some(match (&state.made, &state.proved) {
-        (_, Some(proved)) if days(proved) <= PROVED_WITHIN_DAYS => {
-            Finding::Good(format!("backups: the last verified one is {} days old", days(proved)))
+    let state = State::read(&data_dir);
+    let mut last = state.made.as_ref().map(Backup::begun);
+    if let (true, Some(place)) = (is_external, &config.to) {
+        // Another instance may have made it, which has a data folder of its own.
+        match block_on(async { Ok(backup::archives(place).await?) }) {
+            Ok(archives) => last = last.max(archives.first().map(|(begun, _)| *begun)),
+            Err(error) => return Some(Finding::Problem(format!("backups: {error:#}"))),
         }
-        (_, Some(proved)) => Finding::Note(format!(
-            "backups: the last verified one is {} days old (ferrobase backup verify)",
-            days(proved)
-        )),
-        (Some(made), None) => Finding::Note(format!(
-            "backups: the last one is {} days old, and none was ever verified (ferrobase backup verify)",
-            days(made)
-        )),
-        (None, None) => Finding::Note("backups: none yet (ferrobase backup)".to_owned()),
-    })
+    }
+    // Before the first one, as long as there is a database.
+    let since = last.or_else(|| created_at(&data_dir).filter(|_| !is_external));
+    let is_late = config.every.zip(since).is_some_and(|(every, since)| {
+        (Utc::now() - since).to_std().is_ok_and(|age| age > every.saturating_mul(MISSED))
+    });
+    Some(about_backups(last, state.proved.as_ref(), is_late))
+}
+
+/// When the embedded PostgreSQL's cluster was created or restored.
+fn created_at(data_dir: &Path) -> Option<DateTime<Utc>> {
+    let version = embedded_pg::cluster_of(data_dir)?.join("PG_VERSION");
+    Some(version.metadata().ok()?.modified().ok()?.into())
+}
+
+fn about_backups(last: Option<DateTime<Utc>>, proved: Option<&Backup>, is_late: bool) -> Finding {
+    let days = |time: DateTime<Utc>| (Utc::now() - time).num_days();
+    let mut text = match last.map(|last| (days(last), (Utc::now() - last).num_hours())) {
+        Some((..=1, hours)) => format!("backups: the last one is {hours} hours old"),
+        Some((days, _)) => format!("backups: the last one is {days} days old"),
+        None if proved.is_none() && !is_late => {
+            return Finding::Note("backups: none yet (ferrobase backup)".to_owned());
+        }
+        None => "backups: none was made here yet".to_owned(),
+    };
+    if is_late {
+        text.push_str(", although FERROBASE_BACKUP_EVERY asks for more (the server's log says why)");
+    }
+    let is_proved = proved.is_some_and(|proved| days(proved.made_at) <= PROVED_WITHIN_DAYS);
+    text.push_str(&match proved {
+        Some(proved) => format!(", and the last verified one is {} days old", days(proved.made_at)),
+        None => ", and none was ever verified".to_owned(),
+    });
+    if !is_proved {
+        text.push_str(" (ferrobase backup verify)");
+    }
+    match (is_late, is_proved) {
+        (true, _) => Finding::Problem(text),
+        (false, true) => Finding::Good(text),
+        (false, false) => Finding::Note(text),
+    }
 }
 
 /// WAL that was last archived longer ago than this indicates a failure.
@@ -174,5 +214,53 @@ mod tests {
         let report: serde_json::Value = serde_json::from_str(&as_json(&findings)).expect("JSON");
         assert_eq!((&report["problems"], &report["notes"]), (&json!(1), &json!(1)));
         assert_eq!(report["findings"][2], json!({ "level": "problem", "text": "bad" }));
+    }
+
+    /// It said "ok" of a verified backup while the schedule had failed for weeks.
+    #[test]
+    fn a_schedule_that_fails_is_a_problem() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("archives");
+        let data_dir = folder.path().to_str().expect("text");
+        let found = |more: &[(&str, &str)]| {
+            let settings = [("FERROBASE_DATA_DIR", data_dir), ("FERROBASE_BACKUP_TO", place.to_str().expect("text"))];
+            backups(&Source::from_pairs([&settings, more].concat()))
+        };
+        let every = ("FERROBASE_BACKUP_EVERY", "24h");
+        let aged = |hours: i64| {
+            let time = Utc::now() - chrono::Duration::hours(hours);
+            Backup::new(&place.join(backup::archive_name(time)).display().to_string(), time)
+        };
+        let is = |finding: Option<Finding>, level: &str, text: &str| {
+            let finding = finding.expect("a finding");
+            assert!(finding.parts().0 == level && finding.parts().1.contains(text), "{finding:?}");
+        };
+        is(found(&[every]), "note", "none yet");
+        std::fs::create_dir(folder.path().join("db")).expect("a folder");
+        let version = folder.path().join("db/PG_VERSION");
+        std::fs::write(&version, "18").expect("a file");
+        is(found(&[every]), "note", "none yet");
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 24 * 60 * 60);
+        std::fs::File::options().write(true).open(&version).and_then(|file| file.set_modified(long_ago)).expect("set");
+        is(found(&[every]), "problem", "none was made here yet, although FERROBASE_BACKUP_EVERY asks for more");
+
+        State::record_made(folder.path(), aged(10 * 24 + 1)).expect("recorded");
+        State::record_proved(folder.path(), aged(10 * 24 + 1)).expect("recorded");
+        is(found(&[]), "ok", "the last one is 10 days old, and the last verified one is 10 days old");
+        is(found(&[every]), "problem", "the last one is 10 days old, although");
+        is(found(&[("FERROBASE_BACKUP_EVERY", "168h")]), "ok", "");
+        State::record_made(folder.path(), aged(47)).expect("recorded");
+        is(found(&[every]), "ok", "the last one is 47 hours old, and the last verified one is 10 days old");
+        State::record_proved(folder.path(), aged(40 * 24)).expect("recorded");
+        is(found(&[every]), "ok", "10 days old");
+
+        // Of an external database, another instance may have made it.
+        State::record_made(folder.path(), aged(60)).expect("recorded");
+        let external = ("DATABASE_URL", "postgresql://elsewhere");
+        assert_eq!(found(&[external]), None);
+        is(found(&[external, every]), "problem", "although");
+        std::fs::create_dir(&place).expect("a folder");
+        std::fs::write(aged(1).archive, "an archive").expect("a file");
+        is(found(&[external, every]), "ok", "1 hours old");
     }
 }
