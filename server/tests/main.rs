@@ -11,6 +11,7 @@ mod auth;
 mod backup;
 mod backup_external;
 mod backup_incremental;
+mod backup_mishaps;
 mod chaos;
 mod embedded_postgres;
 mod first_release;

@@ -13,7 +13,7 @@ use tokio_postgres::{Client, NoTls};
 
 use super::archive::Writer;
 use super::error::BackupError;
-use super::log;
+use super::{increment, log};
 
 /// Path of the cluster's files in the archive.
 pub const FOLDER: &str = "db";
@@ -21,16 +21,16 @@ pub const FOLDER: &str = "db";
 /// Folders whose content PostgreSQL recreates at startup.
 const EMPTIED: [&str; 8] =
     ["pg_wal", "pg_dynshmem", "pg_notify", "pg_replslot", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
-const LEFT_OUT: [&str; 7] = [
+const LEFT_OUT: [&str; 6] = [
     "postmaster.pid",
     "postmaster.opts",
     "backup_label",
     "tablespace_map",
     "backup_manifest",
     "postgresql.auto.conf.tmp",
-    // A restored cluster begins a chain of its own.
-    log::PROGRESS_FILE,
 ];
+/// What we note in a cluster and what is not true of a restored one: it begins a chain and a full archive of its own.
+pub const OF_THIS_CLUSTER: [&str; 2] = [log::PROGRESS_FILE, increment::MARK];
 /// Copied last, because its WAL position must not be older than the other files.
 const CONTROL: &str = "global/pg_control";
 /// How long a changed setting may take to reach our session.
@@ -174,6 +174,7 @@ fn copy_below(data_dir: &Path, inside: &str, into: &mut Writer) -> Result<(), Ba
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = if inside.is_empty() { name.clone() } else { format!("{inside}/{name}") };
         let is_left_out = LEFT_OUT.contains(&path.as_str())
+            || OF_THIS_CLUSTER.contains(&path.as_str())
             || path == CONTROL
             || name.starts_with("pgsql_tmp")
             || name.starts_with("pg_internal.init")

@@ -3,12 +3,18 @@
 //!
 //! PostgreSQL asks for the list of files of the archive that this one continues. The server cannot open that archive, so the list
 //! of the last one is kept beside the state of the backups. The name of an incremental archive says which one it continues.
+//!
+//! PostgreSQL accepts the list of any archive of its timeline, also of another history: two restores of one archive both begin
+//! timeline 2. So a file in the cluster, which no archive contains, names the list that belongs to it.
 
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use chrono::{DateTime, Utc};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -20,12 +26,18 @@ use super::files::Names;
 use super::program::Running;
 use super::state::{self, FOLDER};
 use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention};
+use crate::{embedded_pg, owner};
 
 /// Which archive the next one continues, and what PostgreSQL needs to know about it.
 const PARENT: &str = "parent.json";
 const LIST: &str = "parent.manifest";
 /// Which files of objects it and its parents hold.
 const NAMES: &str = "parent.files";
+/// In the cluster: the mark of the archive that its next incremental one continues. A restored cluster has none, and one that was
+/// put back has an earlier one.
+pub const MARK: &str = "ferrobase-backup-parent";
+/// Only the beginning of a longer mark is read.
+const MARK_MAX: u64 = 100;
 /// A longer list is not used.
 const LIST_MAX: u64 = 1 << 30;
 /// PostgreSQL's own list, the last entry of what `pg_basebackup` writes.
@@ -45,6 +57,9 @@ pub struct Parent {
     /// Of the names beside it; empty if an earlier version has recorded it.
     #[serde(default)]
     names_sha256: String,
+    /// What the cluster says that it belongs to; empty if an earlier version has recorded it.
+    #[serde(default)]
+    mark: String,
     #[serde(skip)]
     list: PathBuf,
     /// The files of objects that it and its parents hold.
@@ -64,18 +79,26 @@ impl Parent {
         let is_whole = std::fs::read(&parent.list).is_ok_and(|list| hex::encode(Sha256::digest(list)) == parent.sha256)
             && hex::encode(Sha256::digest(&names)) == parent.names_sha256;
         parent.names = Names::parse(&names);
+        let mark = embedded_pg::cluster_of(data_dir).and_then(|db| read_mark(&db));
+        let is_of_cluster = !parent.mark.is_empty() && mark.as_ref() == Some(&parent.mark);
         let is_there = parent.archive == backup_store.full_name(&parent.name)
             && backup_store.names().await?.contains(&parent.name);
         // An archive may only continue an earlier one.
         let is_past = retention::time_of(&parent.name).is_some_and(|begun| begun < Utc::now());
-        Ok((is_whole && is_there && is_past).then_some(parent))
+        Ok((is_whole && is_of_cluster && is_there && is_past).then_some(parent))
+    }
+
+    /// Has the next archive be a full one, for the cluster has been replaced.
+    pub fn forget(data_dir: &Path) {
+        // Without the file, the mark decides: the new cluster has none.
+        let _ = std::fs::remove_file(data_dir.join(FOLDER).join(PARENT));
     }
 
     /// Has the next incremental archive continue `made`, if PostgreSQL can.
     pub fn record(data_dir: &Path, made: &Made) -> Result<(), BackupError> {
-        let folder = data_dir.join(FOLDER);
-        let Some(list) = &made.list else {
-            let _ = std::fs::remove_file(folder.join(PARENT));
+        let db = embedded_pg::cluster_of(data_dir);
+        let (Some(list), Some(db)) = (&made.list, db) else {
+            Self::forget(data_dir);
             return Ok(());
         };
         let names = made.names.to_bytes();
@@ -85,15 +108,35 @@ impl Parent {
             full_at: made.full_at,
             sha256: hex::encode(Sha256::digest(list)),
             names_sha256: hex::encode(Sha256::digest(&names)),
+            mark: uuid::Uuid::new_v4().simple().to_string(),
             list: PathBuf::new(),
             names: Names::default(),
         };
+        // A kill between the two leaves a mark that nothing matches.
+        write_mark(&db, &parent.mark).map_err(BackupError::io("cannot write below", &db))?;
         state::replace(data_dir, LIST, list)?;
         state::replace(data_dir, NAMES, &names)?;
         let text = serde_json::to_vec_pretty(&parent)
             .map_err(|error| BackupError::io("cannot write", PARENT)(error.into()))?;
         state::replace(data_dir, PARENT, &text)
     }
+}
+
+fn read_mark(db: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(db.join(MARK)).and_then(|file| file.take(MARK_MAX).read_to_string(&mut text)).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn write_mark(db: &Path, mark: &str) -> io::Result<()> {
+    let path = db.join(MARK);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let mut file = options.open(&path)?;
+    file.write_all(format!("{mark}\n").as_bytes())?;
+    // PostgreSQL's programs read all files of the folder.
+    owner::hand_over(&path)?;
+    file.sync_all()
 }
 
 /// PostgreSQL's list for an archive that we have copied ourselves: the files of the cluster, and the log that makes them whole.
@@ -227,7 +270,7 @@ fn take_all(out: impl Read, writer: &mut Writer) -> Result<Vec<u8>, BackupError>
             writer.folder(&format!("{}/{path}", cluster::FOLDER))?;
         } else if path == ENTRY {
             (&mut entry).take(LIST_MAX).read_to_end(&mut list).map_err(io())?;
-        } else {
+        } else if !cluster::OF_THIS_CLUSTER.contains(&path.as_str()) {
             let size = entry.size();
             writer.stream(&format!("{}/{path}", cluster::FOLDER), size, &mut entry)?;
         }

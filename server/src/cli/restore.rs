@@ -13,9 +13,10 @@ use super::database::block_on;
 use super::project::Programs;
 use super::stop::Stop;
 use crate::backup::{
-    self, BackupError, BackupStore, DumpTarget, Identity, LogFrom, Placing, RestorePoint, Restored, Target,
+    self, BackupError, BackupStore, DumpTarget, Identity, LogFrom, Parent, Placing, RestorePoint, Restored, Target,
 };
 use crate::config::{Reader, Source};
+use crate::storage::BackendConfig;
 
 #[derive(Args)]
 pub struct RestoreArgs {
@@ -40,7 +41,8 @@ pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
     }
     let embedded = binaries(source);
     let data_dir = embedded.data_root.clone();
-    let files = storage(source)?.backend.folder().to_owned();
+    let backend = storage(source)?.backend;
+    let files = backend.folder().to_owned();
     let restored = block_on(async {
         let stop = Stop::watch()?;
         let combine = combine(&embedded).await;
@@ -54,6 +56,7 @@ pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
             None => Err(BackupError::Stopped.into()),
         }
     })?;
+    Parent::forget(&data_dir);
     let mut text = format!(
         "restored the database as of {} and {} files to {}\n",
         restored.as_of.format("%Y-%m-%d %H:%M:%S UTC"),
@@ -63,6 +66,7 @@ pub fn run(args: &RestoreArgs, source: &Source) -> anyhow::Result<()> {
     if let Some(place) = &restored.manifest.files_elsewhere {
         text.push_str(&format!("the files of objects were not in the backup: they are in {place}\n"));
     }
+    text.push_str(&about_files(&backend, restored.files));
     if let Some(former) = &restored.former {
         text.push_str(&format!(
             "the former database is in {}: remove it when you no longer need it\n",
@@ -116,8 +120,8 @@ fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, sourc
         "an external database is not replaced: create an empty one, set DATABASE_URL to it, and restore"
     );
     let data_dir = binaries(source).data_root;
-    let files = storage(source)?.backend.folder().to_owned();
-    let target = DumpTarget { url, files };
+    let backend = storage(source)?.backend;
+    let target = DumpTarget { url, files: backend.folder().to_owned() };
     let (manifest, files, keys) = block_on(async {
         let stop = Stop::watch()?;
         let work = async {
@@ -133,8 +137,23 @@ fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, sourc
         manifest.made_at.format("%Y-%m-%d %H:%M:%S UTC"),
         target.files.display()
     );
+    text.push_str(&about_files(&backend, files));
     text.push_str(&about_keys(&data_dir, &keys, source)?);
     super::print_all(&text)
+}
+
+/// What to do if the server would not read the files where they are now; empty if it does.
+fn about_files(backend: &BackendConfig, files: usize) -> String {
+    match backend {
+        BackendConfig::S3(store) if files > 0 => {
+            let folder = store.spool.display();
+            format!(
+                "with STORAGE_BACKEND=s3 the server reads files from bucket {}: copy them there by 'ferrobase storage migrate --from {folder} --to s3'\n",
+                store.bucket
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// What to do if the backup was made with other keys; empty if they are the same.
