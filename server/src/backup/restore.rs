@@ -545,6 +545,14 @@ impl Staged {
         }
         let target = self.site.cluster();
         let former = if target.exists() {
+            // Copied beforehand: after a kill, the next start keeps only the one that works.
+            for file in passwords.iter().filter(|file| file.exists()) {
+                let aside = self.below_root.join(file.file_name().unwrap_or_default());
+                let owner = std::fs::metadata(file).map_err(BackupError::io("cannot read", file))?;
+                std::fs::copy(file, &aside).map_err(BackupError::io("cannot write", &aside))?;
+                own_as(&aside, &owner)?;
+                File::open(&aside).and_then(|file| file.sync_all()).map_err(BackupError::io("cannot write", &aside))?;
+            }
             // Renamed first, so that an interrupted swap is not mistaken for remains and removed.
             let aside = self.site.root.join(format!("{BEFORE_RESTORE}{}", Utc::now().format("%Y%m%dT%H%M%SZ")));
             rename(&self.below_root, &aside)?;
@@ -557,17 +565,11 @@ impl Staged {
             None
         };
         for file in &passwords {
-            // The former cluster's passwords stay beside it.
-            let aside = former.as_ref().and_then(|db| Some(db.parent()?.join(file.file_name()?)));
-            match aside {
-                Some(aside) if file.exists() => rename(file, &aside)?,
-                _ => {
-                    let _ = std::fs::remove_file(file);
-                }
-            }
             let next = file.with_extension("next");
             if next.exists() {
                 rename(&next, file)?;
+            } else {
+                let _ = std::fs::remove_file(file);
             }
         }
         sync_folder(&self.site.root)?;
