@@ -42,6 +42,12 @@ pub enum BackupError {
     #[error("the disk that holds {} is full ({free_mib} MiB free): free some space, or choose another folder", .dir.display())]
     DiskFull { dir: PathBuf, free_mib: u64 },
     #[error(
+        "the disk of the database ({}) is filling up ({free_mib} MiB free) while its log is kept for the backup, so it was given up: free some \
+         space there, and check that the destination of backups accepts data",
+        .dir.display()
+    )]
+    NoRoom { dir: PathBuf, free_mib: u64 },
+    #[error(
         "the database keeps files outside of its folder (tablespaces), which a backup does not take: move its tables to \
          pg_default"
     )]

@@ -25,7 +25,7 @@ use super::error::BackupError;
 use super::files::Names;
 use super::program::Running;
 use super::state::{self, FOLDER};
-use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention};
+use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention, room};
 use crate::{embedded_pg, owner};
 
 /// Which archive the next one continues, and what PostgreSQL needs to know about it.
@@ -201,11 +201,24 @@ pub async fn make(
 async fn write(
     contents: &Contents,
     parent: &Parent,
-    mut pg_basebackup: Command,
-    mut writer: Writer,
+    pg_basebackup: Command,
+    writer: Writer,
 ) -> Result<Written, BackupError> {
     let hold = contents.files.hold().await?;
     let source = Source::open(&contents.admin_url, true).await?;
+    let db = source.data_dir.clone();
+    let written = room::kept(&db, copy(contents, parent, source, pg_basebackup, writer)).await?;
+    drop(hold);
+    Ok(written)
+}
+
+async fn copy(
+    contents: &Contents,
+    parent: &Parent,
+    source: Source,
+    mut pg_basebackup: Command,
+    mut writer: Writer,
+) -> Result<Written, BackupError> {
     let (before, xid) = source.count_rows().await?;
     let made_at = Utc::now();
     pg_basebackup.args(["--pgdata=-", "--format=tar", "--wal-method=fetch", "--checkpoint=fast", "--no-password"]);
@@ -252,7 +265,6 @@ async fn write(
     })
     .await?;
     let (size, files, names) = finish(writer, contents, Some(parent.names.clone())).await?;
-    drop(hold);
     Ok(Written { size, made_at, chain, files, list: Some(list), names })
 }
 

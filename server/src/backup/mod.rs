@@ -19,6 +19,7 @@ mod pace;
 mod program;
 mod restore;
 mod retention;
+mod room;
 mod state;
 mod stop_flag;
 mod verify;
@@ -201,13 +202,24 @@ where
         Ok(writer) => write(writer).await,
         Err(error) => Err(error),
     };
+    if written.is_err() {
+        // Whatever still works for it ends, too, as an upload waits for it.
+        stop_flag.set();
+    }
     let Written { size, made_at, chain, files, list, names } = arrival.confirm(written).await?;
     Ok(Made { name: name.to_owned(), archive, size, made_at, chain, files, full_at, list, names })
 }
 
-async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, BackupError> {
+async fn write(contents: &Contents, writer: Writer) -> Result<Written, BackupError> {
     let hold = contents.files.hold().await?;
     let source = cluster::Source::open(&contents.admin_url, contents.summarizes).await?;
+    let db = source.data_dir.clone();
+    let written = room::kept(&db, copy(contents, source, writer)).await?;
+    drop(hold);
+    Ok(written)
+}
+
+async fn copy(contents: &Contents, source: cluster::Source, mut writer: Writer) -> Result<Written, BackupError> {
     let running = cluster::Running::start(source).await?;
     if contents.gives_way {
         writer.give_way();
@@ -249,7 +261,6 @@ async fn write(contents: &Contents, mut writer: Writer) -> Result<Written, Backu
     .await?;
     let known = summarizes.then(Names::default);
     let (size, files, names) = finish(writer, contents, known).await?;
-    drop(hold);
     Ok(Written { size, made_at, chain, files, list, names })
 }
 
