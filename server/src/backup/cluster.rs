@@ -13,7 +13,7 @@ use tokio_postgres::{Client, NoTls};
 
 use super::archive::Writer;
 use super::error::BackupError;
-use super::{increment, log};
+use super::log;
 
 /// Path of the cluster's files in the archive.
 pub const FOLDER: &str = "db";
@@ -29,8 +29,11 @@ const LEFT_OUT: [&str; 6] = [
     "backup_manifest",
     "postgresql.auto.conf.tmp",
 ];
+/// In the cluster: the mark of the archive that its next incremental one continues. A restored cluster has none, and one that was
+/// put back has an earlier one.
+pub const MARK: &str = "ferrobase-backup-parent";
 /// What we note in a cluster and what is not true of a restored one: it begins a chain and a full archive of its own.
-pub const OF_THIS_CLUSTER: [&str; 2] = [log::PROGRESS_FILE, increment::MARK];
+pub const OF_THIS_CLUSTER: [&str; 2] = [log::PROGRESS_FILE, MARK];
 /// Copied last, because its WAL position must not be older than the other files.
 const CONTROL: &str = "global/pg_control";
 /// How long a changed setting may take to reach our session.

@@ -33,9 +33,6 @@ const PARENT: &str = "parent.json";
 const LIST: &str = "parent.manifest";
 /// Which files of objects it and its parents hold.
 const NAMES: &str = "parent.files";
-/// In the cluster: the mark of the archive that its next incremental one continues. A restored cluster has none, and one that was
-/// put back has an earlier one.
-pub const MARK: &str = "ferrobase-backup-parent";
 /// Only the beginning of a longer mark is read.
 const MARK_MAX: u64 = 100;
 /// A longer list is not used.
@@ -124,12 +121,12 @@ impl Parent {
 
 fn read_mark(db: &Path) -> Option<String> {
     let mut text = String::new();
-    File::open(db.join(MARK)).and_then(|file| file.take(MARK_MAX).read_to_string(&mut text)).ok()?;
+    File::open(db.join(cluster::MARK)).and_then(|file| file.take(MARK_MAX).read_to_string(&mut text)).ok()?;
     Some(text.trim().to_owned())
 }
 
 fn write_mark(db: &Path, mark: &str) -> io::Result<()> {
-    let path = db.join(MARK);
+    let path = db.join(cluster::MARK);
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     let mut file = options.open(&path)?;
