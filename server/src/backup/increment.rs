@@ -26,7 +26,8 @@ use super::files::Names;
 use super::program::Running;
 use super::state::{self, FOLDER};
 use super::{Contents, Made, Recipient, Written, blocking, create, finish, retention, room};
-use crate::{embedded_pg, owner};
+use crate::embedded_pg;
+use crate::owner;
 
 /// Which archive the next one continues, and what PostgreSQL needs to know about it.
 const PARENT: &str = "parent.json";
