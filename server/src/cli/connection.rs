@@ -1,8 +1,23 @@
 //! Prepares the connection strings of the database, with libpq's rules, before anything connects.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::config::conninfo::{Conninfo, DatabaseTls};
 use crate::config::{Api, Source};
 use crate::db;
+
+/// For each of the driver's connection strings that one for PostgreSQL's programs, which check certificates themselves.
+static FOR_PROGRAMS: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+
+fn known() -> MutexGuard<'static, BTreeMap<String, String>> {
+    FOR_PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The connection string for PostgreSQL's programs that belongs to one from the settings; others are what they are.
+pub fn for_programs(text: &str) -> String {
+    known().get(text).cloned().unwrap_or_else(|| text.to_owned())
+}
 
 /// Rewrites the connection strings used by `only`, or by all APIs, into what the driver understands, and decides how the
 /// database's certificate is verified.
@@ -37,8 +52,9 @@ pub fn settle(source: &mut Source, only: Option<Api>) -> anyhow::Result<()> {
             },
             None => given.clone(),
         };
-        let Conninfo { text: resolved, tls } = Conninfo::resolve(&text, source)
+        let Conninfo { text: resolved, for_programs, tls } = Conninfo::resolve(&text, source)
             .map_err(|error| anyhow::anyhow!("{name} is not a PostgreSQL connection string: {error}"))?;
+        known().insert(resolved.clone(), for_programs);
         if resolved != text {
             source.set(name, resolved);
         }

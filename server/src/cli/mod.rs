@@ -9,7 +9,6 @@ mod doctor;
 mod healthcheck;
 mod keys;
 mod migrate;
-mod password;
 mod project;
 mod restore;
 mod serve;

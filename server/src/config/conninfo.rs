@@ -8,14 +8,17 @@ use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::Source;
+use crate::db::limits::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES};
 
 /// A connection string for the driver, and how to verify the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conninfo {
     pub text: String,
+    /// The same for PostgreSQL's programs, which verify the server themselves.
+    pub for_programs: String,
     pub tls: DatabaseTls,
 }
 
@@ -52,6 +55,19 @@ pub enum Roots {
     System,
 }
 
+const PASSWORD: &str = "password";
+
+/// Parameters of encryption that libpq also takes from the environment.
+const SSL_VARIABLES: [(&str, &str); 7] = [
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslkey", "PGSSLKEY"),
+    ("sslcrl", "PGSSLCRL"),
+    ("sslcertmode", "PGSSLCERTMODE"),
+    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
+];
+
 /// Parameters, in their order; of repeated ones the last counts.
 type Pairs = Vec<(String, String)>;
 
@@ -76,6 +92,7 @@ impl Conninfo {
         let given = parse(text)?;
         let mut pairs = given.clone();
         add_service(&mut pairs, source)?;
+        let mut whole = pairs.clone();
         let tls = take_tls(&mut pairs, source)?;
         if take(&mut pairs, "gssencmode").is_some_and(|mode| mode == "require") {
             return Err("gssencmode=require is not supported".to_owned());
@@ -94,10 +111,84 @@ impl Conninfo {
             pairs.push(("application_name".to_owned(), name));
         }
         add_password(&mut pairs, source);
+        for (name, variable) in SSL_VARIABLES {
+            if let (None, Some(value)) = (find(&whole, name), set(source, variable)) {
+                whole.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        take(&mut whole, "passfile");
+        if let (None, Some(password)) = (find(&whole, PASSWORD), find(&pairs, PASSWORD)) {
+            whole.push((PASSWORD.to_owned(), password.to_owned()));
+        }
+        // libpq's name of it.
+        if let Some(count) = take(&mut pairs, "keepalives_count") {
+            pairs.push(("keepalives_retries".to_owned(), count));
+        }
         // Unchanged if none of this is needed.
         let text = if pairs == given { text.to_owned() } else { key_words(&pairs) };
-        Ok(Self { text, tls })
+        Ok(Self { text, for_programs: key_words(&whole), tls })
     }
+}
+
+/// Splits a connection string for PostgreSQL's programs into one without a password, for arguments, and the password. A machine that
+/// dies silently is noticed as early as by our own connections, unless the string says otherwise.
+pub fn for_programs(text: &str) -> Result<(String, Option<String>), String> {
+    let mut pairs = parse(text)?;
+    let password = take(&mut pairs, PASSWORD);
+    // Our driver's name and unit.
+    if let Some(count) = take(&mut pairs, "keepalives_retries") {
+        pairs.push(("keepalives_count".to_owned(), count));
+    }
+    if let Some(seconds) = take(&mut pairs, "tcp_user_timeout") {
+        let seconds: u64 = seconds.parse().map_err(|_| "tcp_user_timeout is not a number of seconds".to_owned())?;
+        pairs.push(("tcp_user_timeout".to_owned(), seconds.saturating_mul(1000).to_string()));
+    }
+    // No tcp_user_timeout: a server that builds an index while it is sent rows is not dead.
+    for (name, value) in [
+        ("keepalives_idle", KEEPALIVE_IDLE.as_secs()),
+        ("keepalives_interval", KEEPALIVE_INTERVAL.as_secs()),
+        ("keepalives_count", KEEPALIVE_RETRIES.into()),
+    ] {
+        if find(&pairs, name).is_none() {
+            pairs.push((name.to_owned(), value.to_string()));
+        }
+    }
+    Ok((key_words(&pairs), password))
+}
+
+/// The password in a connection string: before the host, or as a parameter, which counts if there are both.
+pub fn password_in(text: &str) -> Result<Option<String>, String> {
+    Ok(take(&mut parse(text)?, PASSWORD))
+}
+
+/// `text` with this password, wherever it had one before. A URL is otherwise unchanged.
+pub fn with_password(text: &str, password: &str) -> Result<String, String> {
+    let mut pairs = parse(text)?;
+    let Some((scheme, rest)) = text.split_once("://").filter(|_| is_url(text)) else {
+        take(&mut pairs, PASSWORD);
+        pairs.push((PASSWORD.to_owned(), password.to_owned()));
+        return Ok(key_words(&pairs));
+    };
+    let password = utf8_percent_encode(password, NON_ALPHANUMERIC);
+    let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let user = login.split(':').next().unwrap_or_default();
+    let is_password = |parameter: &str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        percent_decode_str(name).decode_utf8_lossy() == PASSWORD
+    };
+    let mut parameters: Vec<String> =
+        parameters.split('&').filter(|kept| !kept.is_empty() && !is_password(kept)).map(str::to_owned).collect();
+    let login = if user.is_empty() {
+        // Without a user before the host, as for a socket, only a parameter can contain it.
+        parameters.push(format!("{PASSWORD}={password}"));
+        String::new()
+    } else {
+        format!("{user}:{password}@")
+    };
+    let mark = if parameters.is_empty() { "" } else { "?" };
+    Ok(format!("{scheme}://{login}{hosts}{database}{mark}{}", parameters.join("&")))
 }
 
 fn find<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
@@ -117,6 +208,10 @@ fn key_words(pairs: &Pairs) -> String {
         let _ = write!(text, "{separator}{key}='{}'", value.replace('\\', "\\\\").replace('\'', "\\'"));
     }
     text
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("postgresql://") || text.starts_with("postgres://")
 }
 
 fn parse(text: &str) -> Result<Pairs, String> {
@@ -326,7 +421,8 @@ fn take_tls(pairs: &mut Pairs, source: &Source) -> Result<DatabaseTls, String> {
         "verify-ca" | "verify-full" => "require",
         other => return Err(format!("sslmode cannot be '{other}'")),
     };
-    if known != given.as_deref().unwrap_or("prefer") {
+    // What the environment says, the driver is told, too.
+    if known != find(pairs, "sslmode").unwrap_or("prefer") {
         take(pairs, "sslmode");
         pairs.push(("sslmode".to_owned(), known.to_owned()));
     }
@@ -419,6 +515,93 @@ mod tests {
         ] {
             let resolved = Conninfo::resolve(text, &source).expect("resolved");
             assert_eq!((resolved.text.as_str(), resolved.tls), (text, DatabaseTls::default()));
+        }
+    }
+
+    /// Regression: the mode of the environment was taken for one that the driver already had.
+    #[test]
+    fn the_mode_of_the_environment_counts_where_the_connection_string_has_none() {
+        for (mode, known) in [
+            ("disable", SslMode::Disable),
+            ("allow", SslMode::Prefer),
+            ("prefer", SslMode::Prefer),
+            ("require", SslMode::Require),
+        ] {
+            let source = Source::from_pairs([("PGSSLMODE", mode)]);
+            for text in ["host=h", "postgresql://me:p@h/d"] {
+                assert_eq!(resolve(text, &source).0.get_ssl_mode(), known, "{mode} {text}");
+            }
+            assert_eq!(resolve("host=h sslmode=require", &source).0.get_ssl_mode(), SslMode::Require, "{mode}");
+        }
+    }
+
+    /// Regression: only URLs of one host were known, and of those that name certificates only what the driver gets.
+    #[test]
+    fn programs_get_all_parameters_but_the_password() {
+        let (home, mut source) = home_with(&[
+            ("ca.pem", "x"),
+            (".pgpass", "db:*:*:*:of the file\n"),
+            (".pg_service.conf", "[shop]\nhost=db\nsslmode=require\n"),
+        ]);
+        let ca = home.path().join("ca.pem").display().to_string();
+        source.set("PGSSLROOTCERT", ca.as_str());
+        let alive = "keepalives_idle='10' keepalives_interval='5' keepalives_count='3'";
+        for (text, wanted, password) in [
+            (
+                "postgresql://me:p%40ss@node1:5432,[::1]:5433/shop?target_session_attrs=read-write",
+                "user='me' host='node1,::1' port='5432,5433' dbname='shop' target_session_attrs='read-write' sslrootcert='CA'",
+                Some("p@ss"),
+            ),
+            (
+                "postgresql://me@h/d?sslmode=verify-full&password=s&sslcertmode=disable",
+                "user='me' host='h' dbname='d' sslmode='verify-full' sslcertmode='disable' sslrootcert='CA'",
+                Some("s"),
+            ),
+            ("host=h password=p user='a b'", "host='h' user='a b' sslrootcert='CA'", Some("p")),
+            (
+                "service=shop user=me dbname=it\\'s",
+                "user='me' dbname='it\\'s' host='db' sslmode='require' sslrootcert='CA'",
+                Some("of the file"),
+            ),
+            ("postgresql://me@db/d?passfile=/nowhere", "user='me' host='db' dbname='d' sslrootcert='CA'", None),
+        ] {
+            let whole = Conninfo::resolve(text, &source).expect(text).for_programs;
+            let (arguments, found) = for_programs(&whole).expect(text);
+            assert_eq!(arguments, format!("{} {alive}", wanted.replace("CA", &ca)), "{text}");
+            assert_eq!(found.as_deref(), password, "{text}");
+        }
+        let (arguments, _) = for_programs("postgresql://h/d?keepalives_retries=9&tcp_user_timeout=40").expect("read");
+        let wanted = "host='h' dbname='d' keepalives_count='9' tcp_user_timeout='40000' keepalives_idle='10' keepalives_interval='5'";
+        assert_eq!(arguments, wanted);
+        assert!(for_programs("nonsense").is_err());
+        let (config, _) = resolve("host=h keepalives_count=7", &Source::default());
+        assert_eq!(config.get_keepalives_retries(), Some(7));
+    }
+
+    /// Regression: a password in the parameters stayed, so it was shown in `ps`, and counted after a rotation.
+    #[test]
+    fn a_password_is_found_and_replaced_wherever_it_may_be() {
+        for (whole, replaced, password) in [
+            ("postgresql://me:p%40ss@h:5433/mine", "postgresql://me:n%2Fw@h:5433/mine", Some("p@ss")),
+            ("postgresql://me@h/mine?password=s%2Bt", "postgresql://me:n%2Fw@h/mine", Some("s+t")),
+            ("postgresql://me:old@h/mine?password=new", "postgresql://me:n%2Fw@h/mine", Some("new")),
+            ("postgresql://me@h/mine?pass%77ord=a+b&password=c", "postgresql://me:n%2Fw@h/mine", Some("c")),
+            (
+                "postgres://me:p@n1:1,[::1]:2/mine?options=-c%20a%3Db&password=p&application_name=a+b",
+                "postgres://me:n%2Fw@n1:1,[::1]:2/mine?options=-c%20a%3Db&application_name=a+b",
+                Some("p"),
+            ),
+            ("postgresql:///mine?user=me&password=p", "postgresql:///mine?user=me&password=n%2Fw", Some("p")),
+            ("postgresql://h", "postgresql://h?password=n%2Fw", None),
+            ("postgresql://me@h/mine?passfile=x", "postgresql://me:n%2Fw@h/mine?passfile=x", None),
+            ("host=h password='a b' user=me", "host='h' user='me' password='n/w'", Some("a b")),
+        ] {
+            assert_eq!(password_in(whole).expect(whole).as_deref(), password, "{whole}");
+            let found = with_password(whole, "n/w").expect(whole);
+            assert_eq!(found, replaced);
+            assert_eq!(password_in(&found).expect(whole).as_deref(), Some("n/w"), "{whole}");
+            let (config, _) = resolve(&found, &Source::default());
+            assert_eq!(config.get_password(), Some(b"n/w".as_slice()), "{whole}");
         }
     }
 

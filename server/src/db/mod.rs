@@ -5,7 +5,7 @@ mod causes;
 mod client;
 mod exclusive;
 mod lease;
-mod limits;
+pub(crate) mod limits;
 mod line;
 mod open;
 pub mod overload;

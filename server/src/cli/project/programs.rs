@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cli::password;
-use crate::config::PG_TOOLS;
+use crate::cli::connection;
+use crate::config::{PG_TOOLS, conninfo};
 
 /// Any later version will do.
 const NEWEST: u32 = u32::MAX;
@@ -54,7 +54,8 @@ impl Programs {
     }
 
     fn of(folder: PathBuf, url: &str) -> anyhow::Result<Self> {
-        let (database, password) = without_password(url)?;
+        let (database, password) = conninfo::for_programs(&connection::for_programs(url))
+            .map_err(|error| anyhow::anyhow!("the database cannot be reached by this connection string: {error}"))?;
         Ok(Self { folder, database, password })
     }
 
@@ -152,15 +153,6 @@ fn major_of(text: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Splits a connection string into one without a password, for arguments, and the password.
-fn without_password(url: &str) -> anyhow::Result<(String, Option<String>)> {
-    let Some(parsed) = url::Url::parse(url).ok().filter(|url| url.scheme().starts_with("postgres")) else {
-        anyhow::bail!("the database must be given as postgresql://user:password@host:port/name");
-    };
-    let (rest, password) = password::split(&parsed);
-    Ok((rest.to_string(), password))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,15 +179,5 @@ mod tests {
         let look = |versions| first("pg_combinebackup", versions, vec![folder.path().to_owned()]);
         assert_eq!(look(17..=NEWEST).as_deref(), Ok(folder.path()));
         assert_eq!(look(17..=17), Err(vec![format!("{} is of version 18", program.display())]));
-    }
-
-    #[test]
-    fn passwords_are_removed_from_the_connection_string() {
-        let (url, password) = without_password("postgresql://me:p%40ss@127.0.0.1:5433/mine").expect("a connection");
-        assert_eq!((url.as_str(), password.as_deref()), ("postgresql://me@127.0.0.1:5433/mine", Some("p@ss")));
-        let (url, password) =
-            without_password("postgres://me@h/mine?sslmode=require&password=s").expect("a connection");
-        assert_eq!((url.as_str(), password.as_deref()), ("postgres://me@h/mine?sslmode=require", Some("s")));
-        assert!(without_password("nonsense").is_err());
     }
 }

@@ -124,8 +124,9 @@ pub fn configuration(url: &str) -> anyhow::Result<tokio_postgres::Config> {
 
 /// The connection string for the driver. Sets up the verification of the server's certificate.
 fn resolved(url: &str) -> anyhow::Result<String> {
-    let Conninfo { text, tls } = Conninfo::resolve(url, &Source::from_pairs(std::iter::empty::<(String, String)>()))
-        .map_err(|error| anyhow::anyhow!("the database cannot be reached by this connection string: {error}"))?;
+    let Conninfo { text, tls, .. } =
+        Conninfo::resolve(url, &Source::from_pairs(std::iter::empty::<(String, String)>()))
+            .map_err(|error| anyhow::anyhow!("the database cannot be reached by this connection string: {error}"))?;
     // A command may connect to its database more than once.
     static SETTLED: OnceLock<DatabaseTls> = OnceLock::new();
     if tls != DatabaseTls::default() && SETTLED.get() != Some(&tls) {
