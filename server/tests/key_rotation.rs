@@ -197,6 +197,28 @@ async fn an_external_databases_password_changes_together_with_the_file() {
     let (done, text) = rotate();
     assert!(done && value(&file, "POSTGRES_PASSWORD") != new, "{text}");
     connect(&value(&file, "DATABASE_URL")).await;
+
+    // As libpq reads it: two machines, one of which is dead, and a parameter that only libpq knows.
+    let now = value(&file, "DATABASE_URL");
+    let (login, rest) = now.rsplit_once('@').expect("a login");
+    let wide = format!("{login}@127.0.0.1:1,{rest}?passfile=/nowhere&target_session_attrs=read-write");
+    std::fs::write(&file, format!("DATABASE_URL='{wide}'\n")).expect("written");
+    let (done, text) = rotate();
+    assert!(done, "{text}");
+    let changed = value(&file, "DATABASE_URL");
+    let (changed_login, changed_rest) = changed.rsplit_once('@').expect("a login");
+    assert!(changed_login != login && changed_rest == wide.rsplit_once('@').expect("a login").1, "{changed}");
+    connect(&format!("{changed_login}@{rest}")).await;
+
+    // Nothing else removes what may alone have the new password.
+    std::fs::write(&next, "DATABASE_URL=x\n").expect("written");
+    for command in [&["keys", "rotate"][..], &["keys", "drop"]] {
+        let (done, text) =
+            told(house.command(&[command, &["--write", "keys.env"]].concat()).output().expect("it runs"));
+        assert!(!done && text.contains("keys rotate --database"), "{text}");
+    }
+    assert!(next.exists());
+    std::fs::remove_file(&next).expect("removed");
     std::fs::write(&file, format!("DATABASE_URL={url}\n")).expect("written");
     let (done, text) = rotate();
     assert!(!done && text.contains("password"), "{text}");

@@ -34,7 +34,9 @@ impl EnvFile {
             "{} is not a file of NAME=value lines: omit --write, and copy the printed settings yourself",
             path.display()
         );
-        let file = Self { path: path.to_owned(), text };
+        // A link stays one, and what it leads to is replaced.
+        let path = std::fs::canonicalize(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let file = Self { path, text };
         file.values()?;
         Ok(file)
     }
@@ -102,36 +104,58 @@ impl EnvFile {
         self.path.with_added_extension("next")
     }
 
+    /// Refuses while there is a staged change, which may alone have the database's password.
+    pub fn ensure_nothing_staged(&self) -> anyhow::Result<()> {
+        let next = self.next();
+        anyhow::ensure!(
+            !next.exists(),
+            "{} is left from an interrupted change and may alone have the database's new password: 'ferrobase keys rotate --database \
+             --write {}' finishes that change. Remove it only if the database accepts the password in the latter",
+            next.display(),
+            self.path.display()
+        );
+        Ok(())
+    }
+
     /// Writes the content beside the file and syncs it to disk.
     pub fn stage(&self) -> anyhow::Result<()> {
-        let next = self.next();
+        self.write_to(&self.next())
+    }
+
+    fn write_to(&self, next: &Path) -> anyhow::Result<()> {
         let context = || format!("cannot write {}", next.display());
         let former = std::fs::metadata(&self.path).with_context(context)?;
-        match std::fs::remove_file(&next) {
+        match std::fs::remove_file(next) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error).with_context(context),
             _ => {}
         }
         let mode = former.mode() & 0o777;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&next).with_context(context)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(next).with_context(context)?;
         file.write_all(self.text.as_bytes()).and_then(|()| file.sync_all()).with_context(context)?;
         if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(&next, Some(former.uid()), Some(former.gid())).with_context(context)?;
+            std::os::unix::fs::chown(next, Some(former.uid()), Some(former.gid())).with_context(context)?;
         }
         Ok(())
     }
 
     /// Moves the staged file into place.
     pub fn put_staged(&self) -> anyhow::Result<()> {
+        self.put_from(&self.next())
+    }
+
+    fn put_from(&self, written: &Path) -> anyhow::Result<()> {
         let context = || format!("cannot write {}", self.path.display());
-        std::fs::rename(self.next(), &self.path).with_context(context)?;
+        std::fs::rename(written, &self.path).with_context(context)?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).with_context(context)
     }
 
-    /// Replaces the file atomically: it has either the former or the new content.
+    /// Replaces the file atomically: it has either the former or the new content. Uses a name of its own, so that nothing of it is
+    /// taken for a staged change.
     pub fn put(&self) -> anyhow::Result<()> {
-        self.stage()?;
-        self.put_staged()
+        let written = self.path.with_added_extension("new");
+        self.write_to(&written)?;
+        self.put_from(&written)
     }
 }
 
@@ -157,6 +181,25 @@ mod tests {
         let before = "KEYS='[\n1]'\nA=1\n";
         assert!(file(before).with(&vec![("KEYS", "[2]".to_owned())]).is_err());
         assert!(file(before).with(&vec![("A", "2".to_owned())]).is_ok());
+    }
+
+    /// Regression: a rotation of keys removed the file that alone had the database's new password, and replaced links.
+    #[test]
+    fn a_staged_change_is_kept_and_so_are_links() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("keys.env"), folder.path().join("link.env"));
+        std::fs::write(&path, "A=1\n").expect("a file");
+        std::os::unix::fs::symlink("keys.env", &link).expect("a link");
+        let file = EnvFile::open(&link).expect("a file");
+        file.with(&vec![("A", "2".to_owned())]).and_then(|file| file.stage()).expect("staged");
+        let refused = file.ensure_nothing_staged().expect_err("staged").to_string();
+        assert!(refused.contains("keys.env.next") && refused.contains("keys rotate --database"), "{refused}");
+        file.with(&vec![("A", "3".to_owned())]).and_then(|file| file.put()).expect("put");
+        assert_eq!(std::fs::read_to_string(folder.path().join("keys.env.next")).expect("kept"), "A=2\n");
+        file.put_staged().expect("put");
+        file.ensure_nothing_staged().expect("nothing");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), "A=2\n");
     }
 
     #[test]

@@ -102,6 +102,7 @@ fn change(
         return super::print_all(&env_file::lines(&change.settings));
     };
     let file = EnvFile::open(file)?;
+    file.ensure_nothing_staged()?;
     // The file is what gets changed, even if it was not loaded into the environment.
     let change = work(&file.over(source))?;
     file.with(&change.settings)?.put()?;
