@@ -1,18 +1,149 @@
 //! Backups of an external database: a dump, its files, verification, and restoring.
 
-use std::path::Path;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use reqwest::{Client, Method};
 use serde_json::json;
 
 use crate::support::cluster::connect;
 use crate::support::commands::{House, killed_once, names, request, root};
+use crate::support::ports::free_port;
+
+/// PostgreSQL's programs, if they are installed.
+fn programs() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres/client/bin");
+    if folder.join("pg_dump").exists() {
+        return Some(folder);
+    }
+    eprintln!("not tried: there is no pg_dump (just pg-tools)");
+    None
+}
+
+/// A cluster as `initdb` makes it, with a superuser of this name.
+struct Cluster {
+    programs: PathBuf,
+    data: PathBuf,
+    owner: &'static str,
+    port: u16,
+}
+
+/// PostgreSQL refuses to run as root.
+const NOBODY: u32 = 65534;
+
+impl Cluster {
+    fn start(programs: &Path, root: &Path, owner: &'static str) -> Self {
+        let folder = root.join(owner);
+        std::fs::create_dir(&folder).expect("a folder");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).expect("its owner");
+        }
+        let cluster = Self { programs: programs.to_owned(), data: folder.join("db"), owner, port: free_port() };
+        cluster.run("initdb", &["-U", owner, "-A", "trust", "--no-instructions", "--no-sync"]);
+        let options = format!(
+            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c wal_level=logical",
+            cluster.port
+        );
+        let log = folder.join("log");
+        cluster.run("pg_ctl", &["-o", &options, "-l", &log.display().to_string(), "-w", "start"]);
+        cluster
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = Command::new(self.programs.join(program));
+        command.arg("-D").arg(&self.data).args(arguments).current_dir("/").stdout(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        assert!(command.status().expect("it runs").success(), "{program}");
+    }
+
+    fn url(&self) -> String {
+        format!("postgresql://{}@127.0.0.1:{}/postgres", self.owner, self.port)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.run("pg_ctl", &["-m", "immediate", "-w", "stop"]);
+    }
+}
+
+/// Regression: roles that are superusers were not made, so nothing of theirs could be restored, not even to verify it; and settings and
+/// some memberships of roles were lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superusers_database_is_restored_to_another_cluster_with_the_settings_of_its_roles() {
+    let Some(programs) = programs() else { return };
+    let root = root();
+    let (from, to) =
+        (Cluster::start(&programs, root.path(), "dbadmin"), Cluster::start(&programs, root.path(), "postgres"));
+    let mut house = House::new(root.path(), "house");
+    house.settings = vec![("DATABASE_URL", from.url())];
+    house.serve(&Client::new()).await;
+    house.stop();
+    let sql = connect(&from.url()).await;
+    sql.batch_execute(
+        r#"create table public.mine (n int); insert into public.mine values (1);
+           create role boss superuser; create table public.of_boss (n int); alter table public.of_boss owner to boss;
+           create role idle superuser; grant anon to idle;
+           create role "odd Role"; grant boss to "odd Role"; grant pg_monitor to "odd Role" with admin option, inherit false;
+           alter role "odd Role" set search_path = "$user", "My, Sch""ema", public;
+           alter role anon set statement_timeout = '7s'; alter role anon in database postgres set work_mem = '5MB';
+           alter role dbadmin set default_transaction_read_only = on;
+           alter database postgres set app.settings.x = 'it''s 100%I $r$ \ y'; alter database postgres set search_path = '';
+           create publication everything for all tables with (publish = 'insert');
+           create function public.noted() returns event_trigger language plpgsql as 'begin null; end';
+           create event trigger noted on ddl_command_end when tag in ('CREATE TABLE', 'DROP TABLE') execute function public.noted();
+           comment on event trigger noted is 'it''s noted'; alter event trigger noted disable"#,
+    )
+    .await
+    .expect("a project");
+    let recipient = house.backup_key();
+    let (done, text) = house.run(&["backup", "--to", "dumps", "--recipient", &recipient]);
+    assert!(done, "{text}");
+    let archive = text.split(": ").next().expect("a name").to_owned();
+    let (done, text) = house.run(&["backup", "verify", &archive, "--identity", "key.txt"]);
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
+
+    // A role that is there keeps its own settings, and nobody becomes a member of a superuser.
+    let target = connect(&to.url()).await;
+    let before = "create role anon; alter role anon set statement_timeout = '1s'; create role boss superuser";
+    target.batch_execute(before).await.expect("roles");
+    house.settings =
+        vec![("DATABASE_URL", to.url()), ("FERROBASE_STORAGE_DIR", root.path().join("files").display().to_string())];
+    let (done, text) = house.run(&["restore", &archive, "--identity", "key.txt"]);
+    assert!(done, "{text}");
+    let facts = "select string_agg(fact, E'\n' order by fact) from (
+        select concat_ws(' ', coalesce(r.rolname, 'all'), setdatabase <> 0, setting) as fact
+        from pg_db_role_setting s cross join unnest(setconfig) setting left join pg_roles r on r.oid = s.setrole
+        where coalesce(r.rolname, '') in ('anon', 'odd Role', 'authenticator', 'dbadmin', '')
+        union all
+        select concat_ws(' ', m.member::regrole, 'of', m.roleid::regrole, admin_option, inherit_option) from pg_auth_members m
+        where m.member::regrole::text in ('dbadmin', '\"odd Role\"', 'authenticator')
+        union all
+        select concat_ws(' ', evtname, evtevent, evttags, evtenabled, evtfoid::regprocedure::text ~ 'noted', obj_description(oid)) from pg_event_trigger
+        union all
+        select concat_ws(' ', pubname, puballtables, pubinsert, pubdelete) from pg_publication) facts";
+    let row = |client: tokio_postgres::Client| async move {
+        client.query_one(facts, &[]).await.expect("facts").get::<_, String>(0)
+    };
+    let expected = row(sql).await.replace("anon f statement_timeout=7s", "anon f statement_timeout=1s");
+    let expected: Vec<&str> = expected.lines().filter(|line| !line.ends_with("of boss f t")).collect();
+    assert_eq!(row(connect(&to.url()).await).await.lines().collect::<Vec<_>>(), expected);
+    let bare = "select string_agg(concat_ws(' ', rolname, rolsuper, rolcanlogin, rolcreaterole, rolbypassrls), ', ' order by rolname)
+                from pg_roles where rolname in ('dbadmin', 'idle', 'supabase_admin')";
+    let bare: String = target.query_one(bare, &[]).await.expect("roles").get(0);
+    assert_eq!(bare, "dbadmin f f f f, supabase_admin f f f f");
+    let owners = "select string_agg(relowner::regrole::text, ', ' order by relname) from pg_class where relname in ('mine', 'of_boss')";
+    let owners: String = target.query_one(owners, &[]).await.expect("tables").get(0);
+    assert_eq!(owners, "dbadmin, boss");
+    drop((from, to));
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dump_of_an_external_database_is_restored_with_its_files() {
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres/client/bin/pg_dump");
-    if !installed.exists() {
-        eprintln!("not tried: there is no pg_dump (just pg-tools)");
+    if programs().is_none() {
         return;
     }
     let root = root();
@@ -40,6 +171,13 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
         vec![("DATABASE_URL", url(database)), ("FERROBASE_STORAGE_DIR", files.display().to_string())]
     };
     house.settings = of("postgres", &elsewhere.data.join("storage"));
+    // As libpq reads it: with a machine that is dead, and a certificate to check.
+    let parameters = format!(
+        "target_session_attrs=read-write&sslmode=verify-full&sslrootcert={}",
+        elsewhere.data.join("db/server.crt").display()
+    );
+    let hosts = format!("127.0.0.1:1,127.0.0.1:{}", elsewhere.ports[1]);
+    house.settings[0].1 = format!("postgresql://supabase_admin:postgres@{hosts}/postgres?{parameters}");
     let backup = ["backup", "--to", "dumps", "--recipient", &recipient];
     let dumps = root.path().join("dumps");
     assert!(killed_once(house.command(&backup), || !names(&dumps).is_empty()).await);
@@ -48,13 +186,19 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     house.settings.push(("FERROBASE_PG_TOOLS", root.path().display().to_string()));
     let (done, text) = house.run(&backup);
     assert!(!done && text.contains("pg_dump of PostgreSQL"), "{text}");
-    std::fs::write(root.path().join("pg_dump"), "#!/bin/sh\n[ \"$1\" = --version ] && echo 'pg_dump (PostgreSQL) 99' || { echo half; echo 'pg_dump: error: no more' >&2; exit 1; }\n").expect("a program");
+    std::fs::write(root.path().join("pg_dump"), "#!/bin/sh\n[ \"$1\" = --version ] && echo 'pg_dump (PostgreSQL) 99' || { echo half; echo \"pg_dump: error: no more $*\" >&2; exit 1; }\n").expect("a program");
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(root.path().join("pg_dump"), executable).expect("its mode");
     let (done, text) = house.run(&backup);
     assert!(!done && text.contains("pg_dump failed: pg_dump: error: no more"), "{text}");
+    let wanted = format!("host='127.0.0.1,127.0.0.1' port='1,{}'", elsewhere.ports[1]);
+    assert!(text.contains(&wanted) && text.contains("sslmode='verify-full'") && !text.contains("password="), "{text}");
     assert_eq!(names(&dumps), [""; 0], "a partial dump is not kept");
     house.settings.pop();
+    // The programs of the tests cannot encrypt.
+    house.settings[0].1 = format!(
+        "postgresql://supabase_admin:postgres@{hosts}/postgres?target_session_attrs=read-write&passfile=/nowhere"
+    );
     let (done, text) = house.run(&backup);
     assert!(done && text.contains("it is a dump") && text.contains("1 files"), "{text}");
     let archive = text.split(": ").next().expect("a name").to_owned();
@@ -81,6 +225,8 @@ async fn a_dump_of_an_external_database_is_restored_with_its_files() {
     sql.batch_execute("create database other").await.expect("a database");
     let files = root.path().join("files");
     house.settings = of("other", &files);
+    house.settings[0].1 =
+        format!("host=127.0.0.1 port={} user=supabase_admin password=postgres dbname=other", elsewhere.ports[1]);
     let (done, text) = house.run(&["restore", &copy, "--identity", "key.txt"]);
     assert!(!done && text.contains("is a copy of the embedded PostgreSQL's files"), "{text}");
 

@@ -2,7 +2,7 @@
 //!
 //! Its last entry, `manifest.json`, lists all others with size and SHA-256. A truncated backup has no manifest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use tar::{EntryType, Header};
 
 use super::age::{AgeError, Decryptor, Encryptor, Identity, Recipient};
 use super::backup_store::Sink;
+use super::dump_facts::Fact;
 use super::error::BackupError;
 use super::pace::Pace;
 use super::stop_flag::{StopFlag, StopOnDrop};
@@ -56,6 +57,9 @@ pub struct Manifest {
     pub rows: BTreeMap<String, [i64; 2]>,
     /// Transactions from this one on may be missing from the counts.
     pub counted_xid: String,
+    /// Of a dump: what `roles.sql` and `after.sql` restore.
+    #[serde(default)]
+    pub facts: BTreeSet<Fact>,
     /// Where the files of objects are kept, if not in this archive.
     pub files_elsewhere: Option<String>,
     pub entries: BTreeMap<String, Content>,

@@ -3,8 +3,9 @@
 //! The unencrypted dump is never written to disk. It is read from a pipe in chunks of a few megabytes, each an entry of the archive.
 //! Point-in-time recovery is left to the database's provider. `pg_restore` restores everything in one transaction.
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,6 +15,7 @@ use tokio_postgres::Client;
 
 use super::archive::{self, Item, Manifest, Writer};
 use super::backup_store::BackupStore;
+use super::dump_facts::{self, Fact};
 use super::error::BackupError;
 use super::program::Running;
 use super::restore::{Unpacked, require_no_files};
@@ -27,57 +29,17 @@ use crate::db;
 const FOLDER: &str = "dump";
 /// Entry with the statements that create the roles that the dump names.
 const ROLES: &str = "roles.sql";
+/// Entry with the statements to run after `pg_restore`.
+const AFTER: &str = "after.sql";
 const CHUNK: usize = 8 << 20;
 
 /// Schemas whose tables exist in every database and are not content.
 const SYSTEM: &str = "('pg_catalog', 'information_schema')";
 
-/// Builds statements that recreate the roles of a database, without passwords, which the server sets itself; and what a dump leaves out
-/// because it belongs to plpgsql (`migrate/members.sql`), as far as a project's own objects may need it. The platform's first run repairs it.
-const ROLES_QUERY: &str = "
-    with ours as (
-        select oid, rolname, rolcanlogin, rolinherit, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication
-        from pg_catalog.pg_roles
-        where not starts_with(rolname, 'pg_') and not rolsuper and rolname <> current_user
-    ), lines as (
-        select 1 as step, rolname, format(
-            'do $r$ begin if not exists (select from pg_catalog.pg_roles where rolname = %1$L) then create role %1$I %2$s; end if; end $r$;',
-            rolname, concat_ws(' ', case when rolcanlogin then 'login' end, case when not rolinherit then 'noinherit' end,
-                case when rolcreaterole then 'createrole' end, case when rolcreatedb then 'createdb' end)) as line from ours
-        union all
-        -- The restoring role may lack the right to set these attributes.
-        select 2, rolname, format('do $r$ begin alter role %I bypassrls; exception when insufficient_privilege then null; end $r$;', rolname)
-        from ours where rolbypassrls
-        union all
-        select 2, rolname, format('do $r$ begin alter role %I replication; exception when insufficient_privilege then null; end $r$;', rolname)
-        from ours where rolreplication
-        union all
-        select 3, rolname, format('do $r$ begin comment on role %I is %L; exception when insufficient_privilege then null; end $r$;',
-            rolname, shobj_description(oid, 'pg_authid')) from ours where shobj_description(oid, 'pg_authid') is not null
-        union all
-        select 4, member.rolname, format('do $r$ begin grant %I to %I; exception when insufficient_privilege then null; end $r$;',
-            role.rolname, member.rolname)
-        from pg_catalog.pg_auth_members m join ours role on role.oid = m.roleid join ours member on member.oid = m.member
-        union all
-        -- The restoring role must be a member of a role to make it an owner.
-        select 5, rolname, format('do $r$ begin grant %I to current_user; exception when insufficient_privilege then null; end $r$;', rolname)
-        from ours
-    ), members as (
-        select d.classid, d.objid from pg_catalog.pg_depend d join pg_catalog.pg_extension e on e.oid = d.refobjid
-        where d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass and d.deptype = 'e' and e.extname = 'plpgsql' and d.objid >= 16384
-    ), objects as (
-        select 6 as step, n.nspname, format('create schema if not exists %I;', n.nspname) as line
-        from members m join pg_catalog.pg_namespace n on m.classid = 'pg_catalog.pg_namespace'::pg_catalog.regclass and n.oid = m.objid
-        union all
-        select 7, '', 'set check_function_bodies = off;'
-        union all
-        select 8, p.proname, pg_catalog.pg_get_functiondef(p.oid) || ';'
-        from members m join pg_catalog.pg_proc p on m.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and p.oid = m.objid
-        union all
-        select 9, c.relname, format('create or replace view %s as %s', c.oid::pg_catalog.regclass, pg_catalog.pg_get_viewdef(c.oid))
-        from members m join pg_catalog.pg_class c on m.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and c.oid = m.objid and c.relkind = 'v'
-    )
-    select coalesce(string_agg(line, E'\\n' order by step, rolname, line), '') from (select * from lines union all select * from objects) all_lines";
+/// Yields the content of [`ROLES`].
+const ROLES_QUERY: &str = include_str!("dump_roles.sql");
+/// Yields the content of [`AFTER`].
+const AFTER_QUERY: &str = include_str!("dump_after.sql");
 
 /// The major version of the server behind a URL.
 pub async fn major_of(url: &str) -> Result<u32, BackupError> {
@@ -116,15 +78,19 @@ async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) ->
     let row = client.query_one(about, &[]).await?;
     let (before, xid) = cluster::count_rows(&client).await?;
     let roles: String = client.query_one(ROLES_QUERY, &[]).await?.get(0);
+    let after: String = client.query_one(AFTER_QUERY, &[]).await?.get(0);
+    let facts = Fact::read_all(&client).await?;
     let made_at = Utc::now();
     let manifest = writer.manifest();
     manifest.dump = true;
+    manifest.facts = facts;
     manifest.postgres = row.get(0);
     manifest.counted_xid = xid;
     manifest.made_at = made_at;
     pg_dump.args(["--format=custom", "--compress=0", "--no-password"]);
     let mut writer = blocking(move || {
         writer.bytes(ROLES, roles.as_bytes())?;
+        writer.bytes(AFTER, after.as_bytes())?;
         let pipes = (Stdio::null(), Stdio::piped());
         let mut running = Running::start("pg_dump", &mut pg_dump, pipes, writer.stop_flag())?;
         let mut number = 0;
@@ -189,40 +155,56 @@ pub async fn restore(
         marked.and_then(|()| std::fs::write(&unfinished, "")).map_err(BackupError::io("cannot write", &unfinished))?;
     }
     // Files first: a file without a row is harmless, a row without its file is not.
-    let (files, settings) = prepare(archive, identities, &stop_flag, &client, &target.files).await?;
+    let Prepared { files, settings, after } = prepare(archive, identities, &stop_flag, &client, &target.files).await?;
     drop(client);
     pg_restore.args(["--exit-on-error", "--single-transaction", "--no-password"]);
-    feed(archive, identities, &stop_flag, pg_restore).await?;
+    feed(archive, identities, &stop_flag, pg_restore, &manifest).await?;
+    let client = connect(&target.url).await?;
+    client.batch_execute(&after).await?;
+    for lacks in dump_facts::missing(&client, &manifest.facts, &BTreeSet::new()).await? {
+        tracing::warn!("{lacks}");
+    }
     // Everything is there; the next restore is refused because of the database.
     let _ = std::fs::remove_file(&unfinished);
     Ok((manifest, files, settings))
 }
 
-/// Moves the files of objects into place and creates the roles. Returns the number of files, and the keys.
+/// What a restore has found in an archive besides the dump.
+pub struct Prepared {
+    /// The number of files.
+    pub files: usize,
+    /// The keys.
+    pub settings: String,
+    /// Statements to run once the dump is restored.
+    pub after: String,
+}
+
+/// Moves the files of objects into place and creates the roles.
 pub async fn prepare(
     archive: &Path,
     identities: &[Identity],
     stop_flag: &StopFlag,
     client: &Client,
     folder: &Path,
-) -> Result<(usize, String), BackupError> {
+) -> Result<Prepared, BackupError> {
     let (path, keys, asked, folder) = (archive.to_owned(), identities.to_vec(), stop_flag.clone(), folder.to_owned());
-    let (files, settings, roles) = blocking(move || {
+    let (prepared, roles) = blocking(move || {
         let mut unpacked = Unpacked::begin(&folder)?;
-        let (mut settings, mut roles) = (String::new(), String::new());
+        let (mut settings, mut roles, mut after) = (String::new(), String::new(), String::new());
         archive::read(&path, &keys, &asked, |name, item| match (name, item) {
             (keys::ENTRY, Item::File(content)) => read_text(content, &mut settings),
             (ROLES, Item::File(content)) => read_text(content, &mut roles),
+            (AFTER, Item::File(content)) => read_text(content, &mut after),
             (name, Item::File(content)) if name.starts_with(files::FOLDER) => unpacked.take(name, content),
             _ => Ok(()),
         })?;
         let files = unpacked.put(|| asked.check())?;
         unpacked.finish();
-        Ok((files, settings, roles))
+        Ok((Prepared { files, settings, after }, roles))
     })
     .await?;
     client.batch_execute(&roles).await?;
-    Ok((files, settings))
+    Ok(prepared)
 }
 
 /// Writes the dump to `pg_restore` and waits until it ends.
@@ -231,26 +213,56 @@ pub async fn feed(
     identities: &[Identity],
     stop_flag: &StopFlag,
     mut pg_restore: Command,
+    manifest: &Manifest,
 ) -> Result<(), BackupError> {
-    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), stop_flag.clone());
+    let (path, keys, asked, facts) =
+        (archive.to_owned(), identities.to_vec(), stop_flag.clone(), manifest.facts.clone());
     blocking(move || {
-        let mut running = Running::start("pg_restore", &mut pg_restore, (Stdio::piped(), Stdio::null()), &asked)?;
-        let mut into = running.input.take();
-        let fed = archive::read(&path, &keys, &asked, |name, item| match (item, &mut into) {
-            (Item::File(content), Some(into)) if name.starts_with(FOLDER) => {
-                std::io::copy(content, into).map(drop).map_err(BackupError::io("cannot write to", "pg_restore"))
-            }
-            _ => Ok(()),
-        });
-        if fed.is_err() {
-            // Killed before its input closes, so that it does not take that for the end of the dump.
-            running.kill();
+        let list = tempfile::NamedTempFile::new().map_err(BackupError::io("cannot create", "a temporary file"))?;
+        if dump_facts::has_objects(&facts) {
+            let failed = |error| BackupError::io("cannot write", list.path())(error);
+            let out = list.reopen().map_err(failed)?;
+            let mut program = Command::new(pg_restore.get_program());
+            // It does not read on after the table of contents.
+            pipe(&path, &keys, &asked, program.arg("--list"), Stdio::from(out)).0?;
+            let listed = std::fs::read_to_string(list.path()).map_err(failed)?;
+            let kept = dump_facts::without(&facts, &listed);
+            std::fs::write(list.path(), kept).map_err(failed)?;
+            pg_restore.arg("--use-list").arg(list.path());
         }
-        drop(into);
+        let (ended, fed) = pipe(&path, &keys, &asked, &mut pg_restore, Stdio::null());
         // The program's own error says more than the broken pipe.
-        running.end().and(fed.map(drop))
+        ended.and(fed)
     })
     .await
+}
+
+/// Runs `pg_restore` with the dump as its input. Returns how that ended, and whether the whole dump was written.
+fn pipe(
+    archive: &Path,
+    identities: &[Identity],
+    stop_flag: &StopFlag,
+    pg_restore: &mut Command,
+    output: Stdio,
+) -> (Result<(), BackupError>, Result<(), BackupError>) {
+    let mut running = match Running::start("pg_restore", pg_restore, (Stdio::piped(), output), stop_flag) {
+        Ok(running) => running,
+        Err(error) => return (Err(error), Ok(())),
+    };
+    let mut into = running.input.take();
+    let fed = archive::read(archive, identities, stop_flag, |name, item| match (item, &mut into) {
+        (Item::File(content), Some(into)) if name.starts_with(FOLDER) => {
+            std::io::copy(content, into).map(drop).map_err(BackupError::io("cannot write to", "pg_restore"))
+        }
+        _ => Ok(()),
+    });
+    let is_over = matches!(&fed, Err(BackupError::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe);
+    if fed.is_err() && !is_over {
+        // Killed before its input closes, so that it does not take that for the end of the dump.
+        running.kill();
+    }
+    drop(into);
+    (running.end(), fed.map(drop))
 }
 
 fn read_text(mut content: impl Read, into: &mut String) -> Result<(), BackupError> {

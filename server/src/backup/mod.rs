@@ -10,6 +10,7 @@ mod backup_store;
 mod cluster;
 mod config;
 mod dump;
+mod dump_facts;
 mod error;
 mod files;
 mod increment;
