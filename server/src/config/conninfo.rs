@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::Source;
-use crate::db::limits::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES};
 
 /// A connection string for the driver, and how to verify the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,9 +129,9 @@ impl Conninfo {
     }
 }
 
-/// Splits a connection string for PostgreSQL's programs into one without a password, for arguments, and the password. A machine that
-/// dies silently is noticed as early as by our own connections, unless the string says otherwise.
-pub fn for_programs(text: &str) -> Result<(String, Option<String>), String> {
+/// Splits a connection string for PostgreSQL's programs into one without a password, for arguments, and the password. `defaults` are
+/// numbers for parameters that it lacks.
+pub fn for_programs(text: &str, defaults: &[(&str, u64)]) -> Result<(String, Option<String>), String> {
     let mut pairs = parse(text)?;
     let password = take(&mut pairs, PASSWORD);
     // Our driver's name and unit.
@@ -143,14 +142,9 @@ pub fn for_programs(text: &str) -> Result<(String, Option<String>), String> {
         let seconds: u64 = seconds.parse().map_err(|_| "tcp_user_timeout is not a number of seconds".to_owned())?;
         pairs.push(("tcp_user_timeout".to_owned(), seconds.saturating_mul(1000).to_string()));
     }
-    // No tcp_user_timeout: a server that builds an index while it is sent rows is not dead.
-    for (name, value) in [
-        ("keepalives_idle", KEEPALIVE_IDLE.as_secs()),
-        ("keepalives_interval", KEEPALIVE_INTERVAL.as_secs()),
-        ("keepalives_count", KEEPALIVE_RETRIES.into()),
-    ] {
+    for (name, value) in defaults {
         if find(&pairs, name).is_none() {
-            pairs.push((name.to_owned(), value.to_string()));
+            pairs.push(((*name).to_owned(), value.to_string()));
         }
     }
     Ok((key_words(&pairs), password))
@@ -545,7 +539,8 @@ mod tests {
         ]);
         let ca = home.path().join("ca.pem").display().to_string();
         source.set("PGSSLROOTCERT", ca.as_str());
-        let alive = "keepalives_idle='10' keepalives_interval='5' keepalives_count='3'";
+        let defaults = [("keepalives_idle", 10), ("keepalives_count", 3)];
+        let alive = "keepalives_idle='10' keepalives_count='3'";
         for (text, wanted, password) in [
             (
                 "postgresql://me:p%40ss@node1:5432,[::1]:5433/shop?target_session_attrs=read-write",
@@ -566,14 +561,15 @@ mod tests {
             ("postgresql://me@db/d?passfile=/nowhere", "user='me' host='db' dbname='d' sslrootcert='CA'", None),
         ] {
             let whole = Conninfo::resolve(text, &source).expect(text).for_programs;
-            let (arguments, found) = for_programs(&whole).expect(text);
+            let (arguments, found) = for_programs(&whole, &defaults).expect(text);
             assert_eq!(arguments, format!("{} {alive}", wanted.replace("CA", &ca)), "{text}");
             assert_eq!(found.as_deref(), password, "{text}");
         }
-        let (arguments, _) = for_programs("postgresql://h/d?keepalives_retries=9&tcp_user_timeout=40").expect("read");
-        let wanted = "host='h' dbname='d' keepalives_count='9' tcp_user_timeout='40000' keepalives_idle='10' keepalives_interval='5'";
+        let (arguments, _) =
+            for_programs("postgresql://h/d?keepalives_retries=9&tcp_user_timeout=40", &defaults).expect("read");
+        let wanted = "host='h' dbname='d' keepalives_count='9' tcp_user_timeout='40000' keepalives_idle='10'";
         assert_eq!(arguments, wanted);
-        assert!(for_programs("nonsense").is_err());
+        assert!(for_programs("nonsense", &[]).is_err());
         let (config, _) = resolve("host=h keepalives_count=7", &Source::default());
         assert_eq!(config.get_keepalives_retries(), Some(7));
     }

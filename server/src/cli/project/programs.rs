@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::cli::connection;
 use crate::config::{PG_TOOLS, conninfo};
+use crate::db::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES};
 
 /// Any later version will do.
 const NEWEST: u32 = u32::MAX;
@@ -54,7 +55,14 @@ impl Programs {
     }
 
     fn of(folder: PathBuf, url: &str) -> anyhow::Result<Self> {
-        let (database, password) = conninfo::for_programs(&connection::for_programs(url))
+        // They notice a machine that dies silently as early as our own connections do. No tcp_user_timeout: a server that builds an
+        // index while it is sent rows is not dead.
+        let alive = [
+            ("keepalives_idle", KEEPALIVE_IDLE.as_secs()),
+            ("keepalives_interval", KEEPALIVE_INTERVAL.as_secs()),
+            ("keepalives_count", KEEPALIVE_RETRIES.into()),
+        ];
+        let (database, password) = conninfo::for_programs(&connection::for_programs(url), &alive)
             .map_err(|error| anyhow::anyhow!("the database cannot be reached by this connection string: {error}"))?;
         Ok(Self { folder, database, password })
     }
