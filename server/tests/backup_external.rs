@@ -113,7 +113,8 @@ async fn a_superusers_database_is_restored_to_another_cluster_with_the_settings_
     house.settings =
         vec![("DATABASE_URL", to.url()), ("FERROBASE_STORAGE_DIR", root.path().join("files").display().to_string())];
     let (done, text) = house.run(&["restore", &archive, "--identity", "key.txt"]);
-    assert!(done, "{text}");
+    assert!(done && text.matches("was not restored").count() == 1, "{text}");
+    assert!(text.contains("role anon: its setting statement_timeout=7s was not restored"), "{text}");
     let facts = "select string_agg(fact, E'\n' order by fact) from (
         select concat_ws(' ', coalesce(r.rolname, 'all'), setdatabase <> 0, setting) as fact
         from pg_db_role_setting s cross join unnest(setconfig) setting left join pg_roles r on r.oid = s.setrole

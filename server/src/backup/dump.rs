@@ -132,13 +132,13 @@ pub struct DumpTarget {
 }
 
 /// Restores a dump with `pg_restore`, which already has the connection settings of `target`. The whole database is one transaction.
-/// Returns the manifest, the number of files, and the keys.
+/// Returns the manifest, the number of files, the keys, and what could not be restored beside the dump, a sentence each.
 pub async fn restore(
     archive: &Path,
     identities: &[Identity],
     target: &DumpTarget,
     mut pg_restore: Command,
-) -> Result<(Manifest, usize, String), BackupError> {
+) -> Result<(Manifest, usize, String, Vec<String>), BackupError> {
     let stop_flag = StopFlag::default();
     let _given_up = stop_flag.on_drop();
     // Read the whole archive before anything is written.
@@ -159,14 +159,22 @@ pub async fn restore(
     drop(client);
     pg_restore.args(["--exit-on-error", "--single-transaction", "--no-password"]);
     feed(archive, identities, &stop_flag, pg_restore, &manifest).await?;
-    let client = connect(&target.url).await?;
-    client.batch_execute(&after).await?;
-    for lacks in dump_facts::missing(&client, &manifest.facts, &BTreeSet::new()).await? {
-        tracing::warn!("{lacks}");
-    }
+    // The database is restored already, so a failure is only reported.
+    let missing = complete(&target.url, &after, &manifest).await.unwrap_or_else(|error| {
+        vec![format!(
+            "settings of roles and of the database, event triggers and publications of all tables may be missing: {error}"
+        )]
+    });
     // Everything is there; the next restore is refused because of the database.
     let _ = std::fs::remove_file(&unfinished);
-    Ok((manifest, files, settings))
+    Ok((manifest, files, settings, missing))
+}
+
+/// Runs the statements for after `pg_restore`. Returns what is missing nevertheless.
+async fn complete(url: &str, after: &str, manifest: &Manifest) -> Result<Vec<String>, BackupError> {
+    let client = connect(url).await?;
+    client.batch_execute(after).await?;
+    dump_facts::missing(&client, &manifest.facts, &BTreeSet::new()).await
 }
 
 /// What a restore has found in an archive besides the dump.

@@ -122,7 +122,7 @@ fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, sourc
     let data_dir = binaries(source).data_root;
     let backend = storage(source)?.backend;
     let target = DumpTarget { url, files: backend.folder().to_owned() };
-    let (manifest, files, keys) = block_on(async {
+    let (manifest, files, keys, missing) = block_on(async {
         let stop = Stop::watch()?;
         let work = async {
             let (local, _) = local(&args.archive, &data_dir, source).await?;
@@ -138,6 +138,7 @@ fn into_external(args: &RestoreArgs, identities: &[Identity], url: String, sourc
         target.files.display()
     );
     text.push_str(&about_files(&backend, files));
+    text.extend(missing.iter().map(|missing| format!("{missing}\n")));
     text.push_str(&about_keys(&data_dir, &keys, source)?);
     super::print_all(&text)
 }
