@@ -226,8 +226,9 @@ pub async fn feed(
     let (path, keys, asked, facts) =
         (archive.to_owned(), identities.to_vec(), stop_flag.clone(), manifest.facts.clone());
     blocking(move || {
-        let list = tempfile::NamedTempFile::new().map_err(BackupError::io("cannot create", "a temporary file"))?;
+        let mut kept_list = None;
         if dump_facts::has_objects(&facts) {
+            let list = tempfile::NamedTempFile::new().map_err(BackupError::io("cannot create", "a temporary file"))?;
             let failed = |error| BackupError::io("cannot write", list.path())(error);
             let out = list.reopen().map_err(failed)?;
             let mut program = Command::new(pg_restore.get_program());
@@ -237,8 +238,10 @@ pub async fn feed(
             let kept = dump_facts::without(&facts, &listed);
             std::fs::write(list.path(), kept).map_err(failed)?;
             pg_restore.arg("--use-list").arg(list.path());
+            kept_list = Some(list);
         }
         let (ended, fed) = pipe(&path, &keys, &asked, &mut pg_restore, Stdio::null());
+        drop(kept_list);
         // The program's own error says more than the broken pipe.
         ended.and(fed)
     })

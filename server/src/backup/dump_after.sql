@@ -7,12 +7,13 @@ with settings as (
     cross join unnest(s.setconfig) as item
     left join pg_catalog.pg_roles r on r.oid = s.setrole
     where s.setdatabase in (0, (select oid from pg_catalog.pg_database where datname = current_database()))
+      -- If the library is missing, every login fails.
+      and split_part(item, '=', 1) not like '%\_preload\_libraries'
       and case when s.setrole = 0 then s.setdatabase <> 0 else not starts_with(r.rolname, 'pg_') end
 ), quoted as (
     select *, format('set %I = %s', name,
         -- Lists of names are kept with their quotes.
-        case when lower(name) in ('search_path', 'session_preload_libraries', 'local_preload_libraries', 'shared_preload_libraries',
-                                  'temp_tablespaces', 'unix_socket_directories')
+        case when lower(name) in ('search_path', 'temp_tablespaces', 'unix_socket_directories')
              then coalesce((select string_agg(quote_literal(coalesce(replace(part[1], '""', '"'), part[2])), ', ' order by n)
                             from regexp_matches(value, '"((?:[^"]|"")*)"|([^",\s]+)', 'g') with ordinality as parts(part, n)), '''''')
              else quote_literal(value) end) as change

@@ -55,7 +55,12 @@ impl Fact {
             Kind::Publication => "PUBLICATION",
             Kind::Setting | Kind::Member => return false,
         };
-        entry.strip_prefix(kind).is_some_and(|rest| rest.starts_with(&format!(" {name} ")))
+        // Only comments have names in quotes.
+        let quoted = format!("\"{}\"", name.replace('"', "\"\""));
+        let rest = entry.strip_prefix(kind).and_then(|rest| rest.strip_prefix(' '));
+        let owner = |name: &str| rest?.strip_prefix(name)?.strip_prefix(' ');
+        // The rest of a longer name would be taken for an owner.
+        owner(name).or_else(|| owner(&quoted)).is_some_and(|owner| !owner.contains(' '))
     }
 }
 
@@ -80,11 +85,13 @@ pub async fn missing(
     // Superusers that own nothing are not made.
     let there = roles(client, "true").await?;
     let found = Fact::read_all(client).await?;
+    // A value may be a secret.
+    let of = |what: &str| what.split('=').next().unwrap_or_default().to_owned();
     let lacks = facts.difference(&found).filter_map(|Fact(kind, name, what)| match kind {
-        Kind::Setting if name.is_empty() => Some(format!("the database's setting {what} was not restored")),
+        Kind::Setting if name.is_empty() => Some(format!("the database's setting {} was not restored", of(what))),
         Kind::Setting | Kind::Member if !there.contains(name) => None,
         Kind::Setting if former.contains(name) || superusers.contains(name) => None,
-        Kind::Setting => Some(format!("role {name}: its setting {what} was not restored")),
+        Kind::Setting => Some(format!("role {name}: its setting {} was not restored", of(what))),
         // Nobody becomes a member of a superuser.
         Kind::Member if superusers.contains(what.trim_end_matches(" with admin option")) => None,
         Kind::Member => Some(format!("role {name}: its membership in {what} was not restored")),
@@ -110,9 +117,9 @@ mod tests {
         let facts = [fact(Kind::EventTrigger, "watch"), fact(Kind::Publication, "all of it"), fact(Kind::Setting, "x")];
         let kept = "; Archive created at 2026-01-01\n\n215; 1259 16555 TABLE public x dbadmin\n\
             3472; 6104 16555 PUBLICATION - all dbadmin\n3474; 6106 16919 PUBLICATION TABLE realtime all of it dbadmin\n\
-            3475; 0 0 COMMENT - EVENT TRIGGER watch_more dbadmin\n";
+            3475; 0 0 COMMENT - EVENT TRIGGER watch_more dbadmin\n3476; 6104 16920 PUBLICATION - all of it too dbadmin\n";
         let left_out = "2826; 3466 17170 EVENT TRIGGER - watch dbadmin\n3480; 0 0 COMMENT - EVENT TRIGGER watch dbadmin\n\
-            3473; 6104 16918 PUBLICATION - all of it dbadmin\n3481; 0 0 COMMENT - PUBLICATION all of it dbadmin\n";
+            3473; 6104 16918 PUBLICATION - all of it dbadmin\n3481; 0 0 COMMENT - PUBLICATION \"all of it\" dbadmin\n";
         assert_eq!(without(&facts.into(), &format!("{kept}{left_out}")), kept);
     }
 }

@@ -5,10 +5,12 @@ from pg_catalog.pg_db_role_setting s
 cross join unnest(s.setconfig) as item
 join pg_catalog.pg_roles r on r.oid = s.setrole
 where s.setdatabase in (0, (select oid from pg_catalog.pg_database where datname = current_database())) and not starts_with(r.rolname, 'pg_')
+  and item not like '%\_preload\_libraries=%'
 union all
 select 'setting', '', item
 from pg_catalog.pg_db_role_setting s cross join unnest(s.setconfig) as item
 where s.setrole = 0 and s.setdatabase = (select oid from pg_catalog.pg_database where datname = current_database())
+  and item not like '%\_preload\_libraries=%'
 union all
 select 'member', member.rolname, granted.rolname || case when m.admin_option and with_admin then ' with admin option' else '' end
 from pg_catalog.pg_auth_members m

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::error::BackupError;
 
 /// A backup gives up when less is free, or less than half of what was free when it began.
-const LEAST: u64 = 256 << 20;
+const LEAST: u64 = 128 << 20;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Does `work` as long as the disk of the cluster `db` has room. Dropping the work ends its connection, and so its slot.

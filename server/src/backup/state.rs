@@ -142,16 +142,17 @@ fn lock(data_dir: &Path) -> Result<File, BackupError> {
     let path = folder.join(LOCK);
     let take = || -> io::Result<File> {
         owner::make_folder(&folder)?;
-        // Another user's lock can only be read, which suffices.
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
-                file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-                owner::hand_over(&path)?;
-                file
-            }
+        let is_new = !path.exists();
+        // Over NFS only who may write gets a lock.
+        let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
+            // Another user's can only be read, which suffices elsewhere.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path).map_err(|_| error)?,
             opened => opened?,
         };
+        if is_new {
+            file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+            owner::hand_over(&path)?;
+        }
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
         Ok(file)
     };

@@ -22,7 +22,7 @@ use crate::config::conninfo::{CertificateCheck, DatabaseTls, Roots};
 use crate::outgoing;
 
 /// A process uses one database server, whatever the number of logins and pools.
-static INSTALLED: OnceLock<MakeRustlsConnect> = OnceLock::new();
+static INSTALLED: OnceLock<(DatabaseTls, MakeRustlsConnect)> = OnceLock::new();
 
 /// The TLS settings of every connection to PostgreSQL.
 pub(super) fn tls() -> MakeRustlsConnect {
@@ -30,16 +30,23 @@ pub(super) fn tls() -> MakeRustlsConnect {
         #[expect(clippy::expect_used, reason = "no file is read for it")]
         connector(&DatabaseTls::default()).expect("ring speaks TLS 1.2 and 1.3")
     });
-    INSTALLED.get().unwrap_or(&USUAL).clone()
+    INSTALLED.get().map_or(&*USUAL, |(_, connector)| connector).clone()
 }
 
 /// Sets up verification of the server's certificate and the client's certificate from `settings`. Must be called before
-/// anything connects. The files are read once.
+/// anything connects. The files are read once; the same settings may come again.
 pub fn install(settings: &DatabaseTls) -> Result<(), String> {
-    if *settings != DatabaseTls::default() {
-        INSTALLED.set(connector(settings)?).map_err(|_| "the way to the database is settled already".to_owned())?;
+    if *settings == DatabaseTls::default() {
+        return Ok(());
     }
-    Ok(())
+    let (installed, _) = match INSTALLED.get() {
+        Some(installed) => installed,
+        None => {
+            let connector = connector(settings)?;
+            INSTALLED.get_or_init(|| (settings.clone(), connector))
+        }
+    };
+    if installed == settings { Ok(()) } else { Err("the way to the database is settled already".to_owned()) }
 }
 
 fn connector(settings: &DatabaseTls) -> Result<MakeRustlsConnect, String> {
@@ -181,5 +188,22 @@ impl ServerCertVerifier for AnyServer {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a command that read the same settings from the environment and from a file was refused.
+    #[test]
+    fn the_same_settings_may_come_again() {
+        let settings = DatabaseTls { only_newest: true, ..DatabaseTls::default() };
+        for _ in 0..2 {
+            install(&settings).expect("installed");
+        }
+        install(&DatabaseTls::default()).expect("nothing to do");
+        let other = DatabaseTls { check: CertificateCheck::Full, roots: Some(Roots::System), ..settings };
+        install(&other).expect_err("another server");
     }
 }

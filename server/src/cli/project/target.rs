@@ -1,13 +1,12 @@
 //! The database that a command works on: the project's own, or one given by its connection string.
 
-use std::sync::OnceLock;
 
 use clap::Args;
 
 use super::open;
 use super::running::Place;
 use crate::config::Source;
-use crate::config::conninfo::{Conninfo, DatabaseTls};
+use crate::config::conninfo::Conninfo;
 use crate::db::{self, Client};
 use crate::embedded_pg;
 use crate::project::Project;
@@ -127,12 +126,7 @@ fn resolved(url: &str) -> anyhow::Result<String> {
     let Conninfo { text, tls, .. } =
         Conninfo::resolve(url, &Source::from_pairs(std::iter::empty::<(String, String)>()))
             .map_err(|error| anyhow::anyhow!("the database cannot be reached by this connection string: {error}"))?;
-    // A command may connect to its database more than once.
-    static SETTLED: OnceLock<DatabaseTls> = OnceLock::new();
-    if tls != DatabaseTls::default() && SETTLED.get() != Some(&tls) {
-        db::install_tls(&tls).map_err(|error| anyhow::anyhow!("the way to the database: {error}"))?;
-        let _ = SETTLED.set(tls);
-    }
+    db::install_tls(&tls).map_err(|error| anyhow::anyhow!("the way to the database: {error}"))?;
     Ok(text)
 }
 
