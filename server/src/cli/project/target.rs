@@ -1,6 +1,5 @@
 //! The database that a command works on: the project's own, or one given by its connection string.
 
-
 use clap::Args;
 
 use super::open;
