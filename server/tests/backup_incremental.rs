@@ -17,7 +17,7 @@ fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres/client/bin")
 }
 
-fn has_programs() -> bool {
+pub fn has_programs() -> bool {
     let installed = programs().join("pg_combinebackup");
     if !installed.exists() {
         eprintln!("not tried: there is no pg_combinebackup (just pg-tools)");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use reqwest::{Client, Method};
 use serde_json::json;
 
+use crate::backup_incremental::has_programs;
 use crate::support::commands::{House, names, request, root, store_of_backups};
 
 /// The path that `backup` has printed.
@@ -59,8 +60,7 @@ fn a_command_in_the_wrong_folder_creates_no_database_and_removes_no_archive() {
 /// Both restores go on with timeline 2, so PostgreSQL takes an archive of the first for one of the second.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_incremental_backup_never_continues_an_archive_of_a_discarded_history() {
-    if !Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres/client/bin/pg_combinebackup").exists() {
-        eprintln!("not tried: there is no pg_combinebackup (just pg-tools)");
+    if !has_programs() {
         return;
     }
     let (root, http) = (root(), Client::new());

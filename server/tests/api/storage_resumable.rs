@@ -213,6 +213,25 @@ async fn a_link_uploads_without_an_account_but_never_overwrites() {
     assert_eq!((unsigned.status, &unsigned.body), (400, &json!("Missing x-signature header")));
 }
 
+/// Sends three bytes at offset 0 and then nothing more. Returns once they have been read.
+async fn hanging(
+    app: &TestApp,
+    request: RequestBuilder,
+) -> actix_web::rt::task::JoinHandle<reqwest::Result<reqwest::Response>> {
+    let body = futures_util::StreamExt::chain(
+        futures_util::stream::iter([Ok::<_, std::io::Error>("abc")]),
+        futures_util::stream::pending(),
+    );
+    let sending = actix_web::rt::spawn(patch(request, 0, reqwest::Body::wrap_stream(body)).send());
+    let writers = "select count(*) from _supavisor.resumable_uploads where writer is not null";
+    while app.owner.query_one(writers, &[]).await.expect("count").get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Nothing tells when they have been read.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    sending
+}
+
 #[actix_web::test]
 async fn a_new_request_replaces_a_hanging_one_and_received_bytes_are_kept() {
     let app = TestApp::start().await;
@@ -222,19 +241,7 @@ async fn a_new_request_replaces_a_hanging_one_and_received_bytes_are_kept() {
     let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "6");
     let created = answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await;
     let path = path_of(&created, &app);
-    // Three bytes arrive, then nothing more.
-    let hanging = futures_util::StreamExt::chain(
-        futures_util::stream::iter([Ok::<_, std::io::Error>("abc")]),
-        futures_util::stream::pending(),
-    );
-    let slow = patch(alice.actor.request(Method::PATCH, &path), 0, reqwest::Body::wrap_stream(hanging));
-    let slow = actix_web::rt::spawn(slow.send());
-    let parts = "select count(*) from _supavisor.resumable_uploads where writer is not null";
-    while app.owner.query_one(parts, &[]).await.expect("count").get::<_, i64>(0) == 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    // Nothing tells when they have been read.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let slow = hanging(&app, alice.actor.request(Method::PATCH, &path)).await;
     let since = Instant::now();
     let head = answered(tus(alice.actor.request(Method::HEAD, &path))).await;
     assert_eq!((head.status().as_u16(), header(&head, "upload-offset")), (200, "3"));
@@ -255,18 +262,7 @@ async fn a_late_length_waits_for_the_request_that_is_writing() {
     let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-defer-length", "1");
     let created = answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await;
     let path = path_of(&created, &app);
-    let hanging = futures_util::StreamExt::chain(
-        futures_util::stream::iter([Ok::<_, std::io::Error>("abc")]),
-        futures_util::stream::pending(),
-    );
-    let slow = patch(alice.actor.request(Method::PATCH, &path), 0, reqwest::Body::wrap_stream(hanging));
-    let slow = actix_web::rt::spawn(slow.send());
-    let writers = "select count(*) from _supavisor.resumable_uploads where writer is not null";
-    while app.owner.query_one(writers, &[]).await.expect("count").get::<_, i64>(0) == 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    // Nothing tells when they have been read.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let slow = hanging(&app, alice.actor.request(Method::PATCH, &path)).await;
     let said = |reply: crate::support::Reply| (reply.status, reply.body.as_str().unwrap_or("JSON").to_owned());
     let short = patch(alice.actor.request(Method::PATCH, &path), 0, "ab").header("upload-length", "2");
     assert_eq!(said(send(short).await), (409, "Upload-Offset conflict\n".to_owned()));
