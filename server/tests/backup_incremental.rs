@@ -201,7 +201,7 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     // One that is kept keeps those that it continues from.
     let (done, text) = house.run(&["backup", "--incremental", "--keep", "1"]);
     assert!(done && !text.contains("removed"), "{text}");
-    assert_eq!(names(&backups).len(), 4);
+    assert_eq!(names(&backups).iter().filter(|name| name.ends_with(".age")).count(), 4);
     // A database that went back is another history: the next backup is a full one, and good.
     let (done, text) = house.run(&["restore", &given(&second), "--identity", "key.txt", "--replace"]);
     assert!(done, "{text}");

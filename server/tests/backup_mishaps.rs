@@ -150,6 +150,23 @@ fn the_verified_archive_stays_however_it_was_named() {
         assert!(backups.join(&first).exists(), "{:?}", names(&backups));
     }
     assert_eq!(archives(&backups).len(), 2);
+
+    // What another machine verifies is noted beside the archive.
+    let second = made(&house.run(&backup));
+    let other = House::new(root.path(), "other");
+    verified(&other, &second);
+    let note = PathBuf::from(format!("{}.proved", second.display()));
+    for _ in 0..2 {
+        made(&house.run(&backup));
+        assert!(second.exists() && note.exists(), "{:?}", names(&backups));
+    }
+    assert!(!backups.join(&first).exists(), "{:?}", names(&backups));
+    let state = std::fs::read_to_string(house.data.join("backups/state.json")).expect("a state");
+    assert!(state.contains(&format!("{:?}", second.display().to_string())), "{state}");
+    let last = made(&house.run(&backup));
+    verified(&house, &last);
+    made(&house.run(&backup));
+    assert!(!second.exists() && !note.exists(), "{:?}", names(&backups));
 }
 
 /// The files were put into a folder that nobody reads, and nothing was said of it.

@@ -26,7 +26,7 @@ mod stop_flag;
 mod verify;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -145,12 +145,37 @@ pub async fn inspect(archive: &Path, identities: &[Identity]) -> Result<Manifest
     blocking(move || archive::read(&path, &keys, &asked, |_, _| Ok(()))).await
 }
 
-/// The archives in `backup_store`, newest first, each with the time at which it was started.
-pub async fn archives(backup_store: &BackupStore) -> Result<Vec<(DateTime<Utc>, String)>, BackupError> {
-    let names = backup_store.names().await?;
-    let mut archives: Vec<_> = names.into_iter().filter_map(|name| Some((retention::time_of(&name)?, name))).collect();
-    archives.sort_by(|a, b| b.cmp(a));
-    Ok(archives)
+/// What a place holds.
+pub struct Catalog {
+    /// The archives, newest first, each with the time at which it was started.
+    pub archives: Vec<(DateTime<Utc>, String)>,
+    /// The last verified one.
+    pub proved: Option<(DateTime<Utc>, String)>,
+    /// Whether the last archive of the state was made there and is there no longer.
+    pub lacks_last: bool,
+}
+
+impl Catalog {
+    /// Lists `backup_store`, where a data folder with this state keeps its backups.
+    pub async fn read(backup_store: &BackupStore, state: &State) -> Result<Self, BackupError> {
+        let names = backup_store.names().await?;
+        let proved = proved_of(&names, state.proved.as_ref());
+        let lacks_last = state.made.as_ref().is_some_and(|made| {
+            made.archive == backup_store.full_name(made.name()) && !names.iter().any(|name| name == made.name())
+        });
+        let mut archives: Vec<_> =
+            names.into_iter().filter_map(|name| Some((retention::time_of(&name)?, name))).collect();
+        archives.sort_by(|a, b| b.cmp(a));
+        Ok(Self { archives, proved, lacks_last })
+    }
+}
+
+/// Warns if the last archive of `data_dir` is gone from `backup_store`: the next one would then fill the disk below.
+pub async fn warn_if_gone(backup_store: &BackupStore, data_dir: &Path) {
+    // An unreadable place is told by the backup.
+    if Catalog::read(backup_store, &State::read(data_dir)).await.is_ok_and(|catalog| catalog.lacks_last) {
+        tracing::warn!("the last backup is no longer where it was made: is its disk mounted?");
+    }
 }
 
 /// The name of an archive started at `now`.
@@ -297,19 +322,50 @@ pub async fn lineage(backup_store: &BackupStore, name: &str) -> Result<Vec<Strin
     retention::lineage(&backup_store.names().await?, name)
 }
 
-/// Keeps the newest `keep` archives in `backup_store` and the last verified one, also if a copy of it was verified, or it through a link:
-/// its name tells when it was started, to the millisecond. Returns the names of the removed archives.
+/// Notes beside the archive `name` that it was verified, for all servers that use `backup_store`. A renamed one gets no note, because it
+/// is never removed.
+pub async fn note_proved(backup_store: &BackupStore, name: &str) -> Result<(), BackupError> {
+    if !retention::is_archive(name) {
+        return Ok(());
+    }
+    let note = retention::note_name(name);
+    let stop_flag = StopFlag::default();
+    let _given_up = stop_flag.on_drop();
+    let (mut sink, arrival) = backup_store.begin(&note, &stop_flag).await?;
+    let path = backup_store.full_name(&note);
+    let written = blocking(move || {
+        let text = format!("verified at {}\n", Utc::now().to_rfc3339());
+        sink.write_all(text.as_bytes()).and_then(|()| sink.close()).map_err(BackupError::io("cannot write", path))
+    });
+    arrival.confirm(written.await).await.map(drop)
+}
+
+/// The newest of the archives `names` that is known to be verified, and when it was started: by a note beside it or as `known`, also if a
+/// copy of it was verified, or it through a link (its name tells when it was started, to the millisecond).
+fn proved_of(names: &[String], known: Option<&Backup>) -> Option<(DateTime<Utc>, String)> {
+    let known = known.map(Backup::name).filter(|known| names.iter().any(|name| name == known));
+    let name = retention::proved(names).max(known)?;
+    Some((retention::time_of(name)?, name.to_owned()))
+}
+
+/// Keeps the newest `keep` archives in `backup_store` and the last verified one. Returns the names of the removed archives.
 pub async fn retain(
     backup_store: &BackupStore,
     keep: Option<NonZeroUsize>,
     data_dir: &Path,
 ) -> Result<Vec<String>, BackupError> {
-    let Some(keep) = keep else { return Ok(Vec::new()) };
     let names = backup_store.names().await?;
-    let proved = State::read(data_dir).proved;
-    let proved = proved.as_ref().map(|proved| proved.name()).filter(|proved| names.iter().any(|name| name == proved));
+    let known = State::read(data_dir).proved;
+    let proved = proved_of(&names, known.as_ref());
+    // Verified elsewhere.
+    if let Some((begun, name)) = proved.as_ref().filter(|(_, name)| known.is_none_or(|known| known.name() < name.as_str())) {
+        State::record_proved(data_dir, Backup::new(&backup_store.full_name(name), *begun))?;
+    }
+    let Some(keep) = keep else { return Ok(Vec::new()) };
+    let proved = proved.as_ref().map(|(_, name)| name.as_str());
     let old = retention::too_old(&names, keep, proved, Utc::now());
     backup_store.remove(&old).await?;
+    backup_store.remove(&retention::notes_without_archive(&names, &old)).await?;
     // WAL from before the oldest archive is useless without an older archive.
     let oldest = names.iter().filter(|name| !old.contains(name)).filter_map(|name| retention::time_of(name)).min();
     if let Some(oldest) = oldest {

@@ -28,6 +28,27 @@ pub fn is_archive(name: &str) -> bool {
     time_of(name).is_some()
 }
 
+/// What the name of the note beside an archive that it was verified ends with.
+const PROVED: &str = ".proved";
+
+/// The name of the note that the archive `name` was verified.
+pub fn note_name(name: &str) -> String {
+    format!("{name}{PROVED}")
+}
+
+/// The newest archive among `names` that a note says was verified.
+pub fn proved(names: &[String]) -> Option<&str> {
+    let is_there = |archive: &&str| is_archive(archive) && names.iter().any(|name| name == archive);
+    names.iter().filter_map(|name| name.strip_suffix(PROVED)).filter(is_there).max()
+}
+
+/// The notes among `names` whose archives are gone, or are among those `removed`.
+pub fn notes_without_archive(names: &[String], removed: &[String]) -> Vec<String> {
+    let stays = |archive: &str| names.iter().any(|name| name == archive) && !removed.iter().any(|old| old == archive);
+    let is_left = |name: &&String| name.strip_suffix(PROVED).is_some_and(|archive| is_archive(archive) && !stays(archive));
+    names.iter().filter(is_left).cloned().collect()
+}
+
 const PREFIX: &str = "ferrobase-";
 const AFTER: &str = "-after-";
 const TIME: &str = "%Y%m%dT%H%M%S%3fZ";
@@ -101,6 +122,16 @@ mod tests {
         let old = |keep: usize| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), Some(&name(2)), now);
         assert_eq!(old(9), [""; 0]);
         assert_eq!(old(2), [name(1), name(3)]);
+    }
+
+    #[test]
+    fn notes_tell_which_archive_was_verified_and_go_with_it() {
+        let name = |day| archive_name(Utc.with_ymd_and_hms(2026, 3, day, 4, 5, 6).single().expect("a time"));
+        let names = [name(1), note_name(&name(1)), name(2), note_name(&name(2)), name(3), note_name(&name(4))];
+        assert_eq!(proved(&names), Some(name(2).as_str()), "the fourth is gone");
+        assert_eq!(proved(&[name(1), "notes.proved".to_owned()]), None);
+        assert_eq!(notes_without_archive(&names, &[name(1)]), [note_name(&name(1)), note_name(&name(4))]);
+        assert_eq!(notes_without_archive(&["notes.proved".to_owned()], &[]), [""; 0], "a foreign file");
     }
 
     #[test]

@@ -107,6 +107,7 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
         let summarizes = external.is_none() && (args.incremental || config.full_every.is_some());
         let contents =
             Contents { admin_url: logins.admin_url, files: files.clone(), keys, summarizes, gives_way: false };
+        backup::warn_if_gone(&backup_store, &data_dir).await;
         let made = match &external {
             None if args.incremental => make_next(&contents, &backup_store, &recipients, &data_dir, None).await?,
             None => backup::make(&contents, &backup_store, &recipients).await?,
@@ -220,10 +221,10 @@ fn verify(
     let identities = identities(identity, source)?;
     let embedded = binaries(source);
     let scratch = scratch.map_or_else(|| embedded.data_root.join("verify"), |folder| folder.join("ferrobase-verify"));
+    let (backup_store, name) = depot_of(archive, source)?;
     let (proof, full_name) = block_on(async {
         let stop = Stop::watch()?;
         let work = async {
-            let (backup_store, name) = depot_of(archive, source)?;
             let full_name = backup_store.full_name(&name);
             let locals = locals(&backup_store, &name, &embedded.data_root).await?;
             let paths = paths(&locals);
@@ -245,7 +246,7 @@ fn verify(
                 };
                 backup::verify_dump(last, &identities, &scratch, bin_dir, connected).await?
             } else {
-                let log = to.map(|moment| LogFrom { backup_store, moment });
+                let log = to.map(|moment| LogFrom { backup_store: backup_store.clone(), moment });
                 let combine = combine(&embedded).await;
                 backup::verify(&paths, &identities, &scratch, bin_dir, combine, log.as_ref()).await?
             };
@@ -273,6 +274,10 @@ fn verify(
         "{count} difference(s) between the backup and its restored copy: make another backup and verify it"
     );
     State::record_proved(&embedded.data_root, Backup::new(&full_name, manifest.made_at))?;
+    // Whoever may only read there can verify, too.
+    if let Err(error) = block_on(async { Ok(backup::note_proved(&backup_store, &name).await?) }) {
+        tracing::warn!(%error, "other servers are not told that this archive was verified, and may remove it");
+    }
     super::print_all("verified: everything was restored\n")
 }
 

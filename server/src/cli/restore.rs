@@ -13,7 +13,8 @@ use super::database::block_on;
 use super::project::Programs;
 use super::stop::Stop;
 use crate::backup::{
-    self, BackupError, BackupStore, DumpTarget, Identity, LogFrom, Parent, Placing, RestorePoint, Restored, Target,
+    self, BackupError, BackupStore, Catalog, DumpTarget, Identity, LogFrom, Parent, Placing, RestorePoint, Restored,
+    State, Target,
 };
 use crate::config::{Reader, Source};
 use crate::storage::BackendConfig;
@@ -181,7 +182,7 @@ async fn candidates(given: &str, moment: RestorePoint, source: &Source) -> anyho
     let mut reader = Reader::new(source);
     let backup_store = BackupStore::read(given, &mut reader);
     let backup_store = reader.finish(backup_store)?.context("that is not a destination")?;
-    let mut archives = backup::archives(&backup_store).await?;
+    let mut archives = Catalog::read(&backup_store, &State::default()).await?.archives;
     archives.retain(|(begun, _)| match moment {
         RestorePoint::At(time) => *begun < time,
         RestorePoint::Latest => true,

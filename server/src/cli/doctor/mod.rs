@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::database::{Database, block_on};
 use crate::app::Settings;
-use crate::backup::{self, Backup, BackupConfig, LogState, State};
+use crate::backup::{Backup, BackupConfig, Catalog, LogState, State};
 use crate::config::{Reader, Source};
 use crate::embedded_pg;
 
@@ -110,11 +110,22 @@ fn backups(source: &Source) -> Option<Finding> {
     }
     let state = State::read(&data_dir);
     let mut last = state.made.as_ref().map(Backup::begun);
-    if let (true, Some(place)) = (is_external, &config.to) {
-        // Another instance may have made it, which has a data folder of its own.
-        match block_on(async { Ok(backup::archives(place).await?) }) {
-            Ok(archives) => last = last.max(archives.first().map(|(begun, _)| *begun)),
+    let mut proved = state.proved.as_ref().map(|proved| proved.made_at);
+    if let Some(place) = &config.to {
+        let catalog = match block_on(async { Ok(Catalog::read(place, &state).await?) }) {
+            Ok(catalog) => catalog,
             Err(error) => return Some(Finding::Problem(format!("backups: {error:#}"))),
+        };
+        if catalog.lacks_last {
+            let archive = state.made.map(|made| made.archive).unwrap_or_default();
+            return Some(Finding::Problem(format!(
+                "backups: the last one, {archive}, is no longer there: is its disk mounted?"
+            )));
+        }
+        proved = proved.max(catalog.proved.map(|(begun, _)| begun));
+        // Another instance may have made it, which has a data folder of its own.
+        if is_external {
+            last = last.max(catalog.archives.first().map(|(begun, _)| *begun));
         }
     }
     // Before the first one, as long as there is a database.
@@ -122,7 +133,7 @@ fn backups(source: &Source) -> Option<Finding> {
     let is_late = config.every.zip(since).is_some_and(|(every, since)| {
         (Utc::now() - since).to_std().is_ok_and(|age| age > every.saturating_mul(MISSED))
     });
-    Some(about_backups(last, state.proved.as_ref(), is_late))
+    Some(about_backups(last, proved, is_late))
 }
 
 /// When the embedded PostgreSQL's cluster was created or restored.
@@ -131,7 +142,7 @@ fn created_at(data_dir: &Path) -> Option<DateTime<Utc>> {
     Some(version.metadata().ok()?.modified().ok()?.into())
 }
 
-fn about_backups(last: Option<DateTime<Utc>>, proved: Option<&Backup>, is_late: bool) -> Finding {
+fn about_backups(last: Option<DateTime<Utc>>, proved: Option<DateTime<Utc>>, is_late: bool) -> Finding {
     let days = |time: DateTime<Utc>| (Utc::now() - time).num_days();
     let mut text = match last.map(|last| (days(last), (Utc::now() - last).num_hours())) {
         Some((..=1, hours)) => format!("backups: the last one is {hours} hours old"),
@@ -144,9 +155,9 @@ fn about_backups(last: Option<DateTime<Utc>>, proved: Option<&Backup>, is_late: 
     if is_late {
         text.push_str(", although FERROBASE_BACKUP_EVERY asks for more (the server's log says why)");
     }
-    let is_proved = proved.is_some_and(|proved| days(proved.made_at) <= PROVED_WITHIN_DAYS);
+    let is_proved = proved.is_some_and(|proved| days(proved) <= PROVED_WITHIN_DAYS);
     text.push_str(&match proved {
-        Some(proved) => format!(", and the last verified one is {} days old", days(proved.made_at)),
+        Some(proved) => format!(", and the last verified one is {} days old", days(proved)),
         None => ", and none was ever verified".to_owned(),
     });
     if !is_proved {
@@ -229,11 +240,17 @@ mod tests {
         let every = ("FERROBASE_BACKUP_EVERY", "24h");
         let aged = |hours: i64| {
             let time = Utc::now() - chrono::Duration::hours(hours);
-            Backup::new(&place.join(backup::archive_name(time)).display().to_string(), time)
+            Backup::new(&place.join(crate::backup::archive_name(time)).display().to_string(), time)
         };
         let is = |finding: Option<Finding>, level: &str, text: &str| {
             let finding = finding.expect("a finding");
             assert!(finding.parts().0 == level && finding.parts().1.contains(text), "{finding:?}");
+        };
+        std::fs::create_dir(&place).expect("a folder");
+        let record_made = |hours: i64| {
+            let made = aged(hours);
+            std::fs::write(&made.archive, "an archive").expect("a file");
+            State::record_made(folder.path(), made).expect("recorded");
         };
         is(found(&[every]), "note", "none yet");
         std::fs::create_dir(folder.path().join("db")).expect("a folder");
@@ -244,23 +261,30 @@ mod tests {
         std::fs::File::options().write(true).open(&version).and_then(|file| file.set_modified(long_ago)).expect("set");
         is(found(&[every]), "problem", "none was made here yet, although FERROBASE_BACKUP_EVERY asks for more");
 
-        State::record_made(folder.path(), aged(10 * 24 + 1)).expect("recorded");
+        record_made(10 * 24 + 1);
         State::record_proved(folder.path(), aged(10 * 24 + 1)).expect("recorded");
         is(found(&[]), "ok", "the last one is 10 days old, and the last verified one is 10 days old");
         is(found(&[every]), "problem", "the last one is 10 days old, although");
         is(found(&[("FERROBASE_BACKUP_EVERY", "168h")]), "ok", "");
-        State::record_made(folder.path(), aged(47)).expect("recorded");
+        record_made(47);
         is(found(&[every]), "ok", "the last one is 47 hours old, and the last verified one is 10 days old");
         State::record_proved(folder.path(), aged(40 * 24)).expect("recorded");
         is(found(&[every]), "ok", "10 days old");
 
         // Of an external database, another instance may have made it.
-        State::record_made(folder.path(), aged(60)).expect("recorded");
+        record_made(60);
         let external = ("DATABASE_URL", "postgresql://elsewhere");
         assert_eq!(found(&[external]), None);
         is(found(&[external, every]), "problem", "although");
-        std::fs::create_dir(&place).expect("a folder");
-        std::fs::write(aged(1).archive, "an archive").expect("a file");
+        let other = aged(1).archive;
+        std::fs::write(&other, "an archive").expect("a file");
         is(found(&[external, every]), "ok", "1 hours old");
+        // … or verified it.
+        std::fs::write(format!("{other}.proved"), "verified").expect("a file");
+        is(found(&[external, every]), "ok", "the last verified one is 0 days old");
+
+        // What was mounted there is not at the moment.
+        std::fs::remove_dir_all(&place).expect("removed");
+        is(found(&[every]), "problem", "is no longer there: is its disk mounted?");
     }
 }

@@ -10,8 +10,8 @@ use chrono::{DateTime, Utc};
 use tokio::sync::oneshot;
 
 use crate::backup::{
-    self, Backup, BackupConfig, BackupError, BackupStore, Contents, Files, Follower, LogFiles, LogState, Made, Parent,
-    State,
+    self, Backup, BackupConfig, BackupError, BackupStore, Catalog, Contents, Files, Follower, LogFiles, LogState, Made,
+    Parent, State,
 };
 use crate::cli::backup::{make_dump, make_next};
 use crate::cli::stop::Stop;
@@ -120,6 +120,7 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
         }
         // Until there is an archive, nothing can be restored.
         let gives_way = every >= UNHURRIED && last.is_some() && !begins_chain && !has_failed;
+        backup::warn_if_gone(backup_store, &plan.data_dir).await;
         let outcome = make(plan, backup_store, every, gives_way).await;
         has_failed = outcome.is_err();
         match outcome {
@@ -144,8 +145,8 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
 
 /// When the last archive in `backup_store` was started, if that can be told.
 async fn last_in(backup_store: &BackupStore) -> Option<DateTime<Utc>> {
-    match backup::archives(backup_store).await {
-        Ok(archives) => archives.first().map(|(begun, _)| *begun),
+    match Catalog::read(backup_store, &State::default()).await {
+        Ok(catalog) => catalog.archives.first().map(|(begun, _)| *begun),
         Err(error) => {
             tracing::warn!(%error, "the destination for backups cannot be read at the moment");
             None
