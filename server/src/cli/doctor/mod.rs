@@ -246,8 +246,9 @@ mod tests {
             let finding = finding.expect("a finding");
             assert!(finding.parts().0 == level && finding.parts().1.contains(text), "{finding:?}");
         };
-        std::fs::create_dir(&place).expect("a folder");
         let record_made = |hours: i64| {
+            let _ = std::fs::remove_dir_all(&place);
+            std::fs::create_dir(&place).expect("a folder");
             let made = aged(hours);
             std::fs::write(&made.archive, "an archive").expect("a file");
             State::record_made(folder.path(), made).expect("recorded");
