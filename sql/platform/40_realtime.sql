@@ -57,7 +57,8 @@ declare
   sent_at constant timestamp := now() at time zone 'utc';
 begin
   if not payload ? 'id' then
-    payload := payload || jsonb_build_object('id', message_id);
+    -- Fails for anything but an object.
+    payload := jsonb_set(payload, '{id}', to_jsonb(message_id));
   end if;
   perform set_config('realtime.topic', topic, true);
   perform realtime.ensure_partition(sent_at::date);
@@ -82,7 +83,10 @@ language plpgsql
 as $$
 begin
   if level = 'STATEMENT' then
-    raise exception 'function can only be triggered for each row, not for each statement';
+    raise exception 'Failed to process the row: function can only be triggered for each row, not for each statement';
+  end if;
+  if (operation in ('INSERT', 'UPDATE', 'DELETE')) is not true then
+    raise exception 'Failed to process the row: Unexpected operation type: %', operation;
   end if;
   perform realtime.send(
     jsonb_build_object(

@@ -358,7 +358,9 @@ pub async fn retain(
     let known = State::read(data_dir).proved;
     let proved = proved_of(&names, known.as_ref());
     // Verified elsewhere.
-    if let Some((begun, name)) = proved.as_ref().filter(|(_, name)| known.is_none_or(|known| known.name() < name.as_str())) {
+    if let Some((begun, name)) =
+        proved.as_ref().filter(|(_, name)| known.is_none_or(|known| known.name() < name.as_str()))
+    {
         State::record_proved(data_dir, Backup::new(&backup_store.full_name(name), *begun))?;
     }
     let Some(keep) = keep else { return Ok(Vec::new()) };

@@ -45,7 +45,8 @@ pub fn proved(names: &[String]) -> Option<&str> {
 /// The notes among `names` whose archives are gone, or are among those `removed`.
 pub fn notes_without_archive(names: &[String], removed: &[String]) -> Vec<String> {
     let stays = |archive: &str| names.iter().any(|name| name == archive) && !removed.iter().any(|old| old == archive);
-    let is_left = |name: &&String| name.strip_suffix(PROVED).is_some_and(|archive| is_archive(archive) && !stays(archive));
+    let is_left =
+        |name: &&String| name.strip_suffix(PROVED).is_some_and(|archive| is_archive(archive) && !stays(archive));
     names.iter().filter(is_left).cloned().collect()
 }
 

@@ -135,7 +135,8 @@ impl RealtimeConfig {
 
     /// Bytes of presences. Everybody who joins a room gets its whole state, and an update contains both entries.
     pub fn max_presences(&self) -> Sizes {
-        Sizes { room: self.max_queue() / 2, socket: self.max_queue(), process: self.max_queues() / 2 }
+        let (room, socket, process) = (self.max_queue() / 2, self.max_queue(), self.max_queues() / 2);
+        Sizes { room, socket, address: socket.max(process / 8), process }
     }
 
     /// Longest payload in bytes, with upstream's grace.

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::http::client::network;
 
@@ -79,6 +81,9 @@ impl Rate {
 /// Beyond this number, addresses without open sockets are dropped.
 const ADDRESSES: usize = 1024;
 
+/// Checks of joins of one address that may use the database at the same time.
+const CHECKS: usize = 2;
+
 /// The open sockets and recently refused joins of each address. Those of an IPv6 network count together, because one
 /// client has all of it.
 #[derive(Clone, Default)]
@@ -88,12 +93,69 @@ pub struct Addresses {
 
 struct Address {
     sockets: usize,
-    refusals: Arc<Rate>,
+    shared: Arc<Shared>,
 }
 
 impl Address {
     fn is_gone(&self) -> bool {
-        self.sockets == 0 && self.refusals.is_quiet()
+        self.sockets == 0 && self.shared.refusals.is_quiet()
+    }
+}
+
+/// What the sockets of an address share.
+pub struct Shared {
+    refusals: Rate,
+    /// Bytes of presences.
+    pub presences: Arc<AtomicUsize>,
+    /// Keys of rows in the views of subscriptions.
+    pub keys: Arc<AtomicUsize>,
+    /// For checks of joins that use the database.
+    pub checks: Semaphore,
+}
+
+impl Shared {
+    /// For sockets of an address with so many `refusals` per second (0: no limit).
+    pub fn new(refusals: usize) -> Self {
+        Self {
+            refusals: Rate::new(refusals, 10),
+            presences: Arc::default(),
+            keys: Arc::default(),
+            checks: Semaphore::new(CHECKS),
+        }
+    }
+}
+
+/// A share of a total; returned when dropped.
+#[derive(Debug)]
+pub struct Share {
+    size: usize,
+    total: Arc<AtomicUsize>,
+}
+
+impl Share {
+    pub fn none_of(total: &Arc<AtomicUsize>) -> Self {
+        Self { size: 0, total: Arc::clone(total) }
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The total of all shares.
+    pub fn total(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    pub fn set(&mut self, size: usize) {
+        self.total.fetch_add(size, Ordering::Relaxed);
+        self.total.fetch_sub(self.size, Ordering::Relaxed);
+        self.size = size;
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 
@@ -101,7 +163,7 @@ impl Address {
 pub struct Place {
     address: IpAddr,
     addresses: Addresses,
-    refusals: Arc<Rate>,
+    shared: Arc<Shared>,
 }
 
 /// Why a socket is refused.
@@ -120,24 +182,28 @@ impl Addresses {
         if known.len() >= ADDRESSES && !known.contains_key(&address) {
             known.retain(|_, address| !address.is_gone());
         }
-        let new = || Address { sockets: 0, refusals: Arc::new(Rate::new(refusals, 10)) };
+        let new = || Address { sockets: 0, shared: Arc::new(Shared::new(refusals)) };
         let found = known.entry(address).or_insert_with(new);
         if sockets > 0 && found.sockets >= sockets {
             return Err(NoPlace::TooManySockets);
         }
-        if found.refusals.is_exceeded_by(0) {
+        if found.shared.refusals.is_exceeded_by(0) {
             return Err(NoPlace::TooManyRefusals);
         }
         found.sockets += 1;
-        Ok(Place { address, addresses: self.clone(), refusals: Arc::clone(&found.refusals) })
+        Ok(Place { address, addresses: self.clone(), shared: Arc::clone(&found.shared) })
     }
 }
 
 impl Place {
     /// Counts a refusal; returns whether there are too many now.
     pub fn refuse(&self) -> bool {
-        self.refusals.add(1);
-        self.refusals.is_exceeded_by(0)
+        self.shared.refusals.add(1);
+        self.shared.refusals.is_exceeded_by(0)
+    }
+
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
@@ -198,6 +264,18 @@ mod tests {
         let _place = enter("::ffff:192.0.2.1").expect("a place");
         assert!(enter("::ffff:192.0.2.2").is_ok());
         assert_eq!(enter("192.0.2.1").err(), Some(NoPlace::TooManySockets));
+    }
+
+    #[test]
+    fn shares_are_returned() {
+        let total = Arc::default();
+        let (mut one, mut other) = (Share::none_of(&total), Share::none_of(&total));
+        one.set(5);
+        other.set(7);
+        other.set(3);
+        assert_eq!((one.size(), other.size(), one.total()), (5, 3, 8));
+        drop(one);
+        assert_eq!(other.total(), 3);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use std::time::Duration;
 use actix_http::ws::CloseCode;
 use actix_web::web::ServiceConfig;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::db::{DbError, ExclusiveOptions, ExclusivePool, Pulse};
 use crate::jwt::KeySet;
@@ -91,6 +91,8 @@ struct Inner {
     next_presence: AtomicU64,
     arrivals: Arc<Arrivals>,
     addresses: Addresses,
+    /// For checks of joins: the other connections are left to the delivery of changes.
+    checks: Semaphore,
     /// The project's rates, if limited.
     events: Rate,
     joins: Rate,
@@ -139,6 +141,7 @@ impl Realtime {
             next_presence: AtomicU64::new(1),
             arrivals: Arc::default(),
             addresses: Addresses::default(),
+            checks: Semaphore::new(config.pool.saturating_sub(2).max(1)),
             events: Rate::new(config.max_events, 60),
             joins: Rate::new(project_joins, 1),
             presence_events: Rate::new(config.max_presence_events, 60),
@@ -241,17 +244,22 @@ async fn make_partitions(inner: &Inner) -> Result<(), DbError> {
     }
 }
 
-/// Creates the partitions of `realtime.messages` for the coming days and drops old ones, now and every hour.
+/// Creates the partitions of `realtime.messages` for the coming days and drops old ones, now and every hour; sooner if somebody reads the table.
 async fn keep_partitions(inner: Arc<Inner>) {
+    const PAUSE: Duration = Duration::from_secs(60 * 60);
+    const RETRY: Duration = Duration::from_secs(5 * 60);
     let mut stopping = inner.stopping.subscribe();
-    let mut tick = tokio::time::interval(Duration::from_secs(3600));
     loop {
+        let pause = match make_partitions(&inner).await {
+            Ok(()) => PAUSE,
+            Err(error) => {
+                tracing::warn!(%error, "partitions of realtime.messages are not kept");
+                RETRY
+            }
+        };
         tokio::select! {
-            _ = tick.tick() => {}
+            () = tokio::time::sleep(pause) => {}
             _ = stopping.wait_for(|stopping| *stopping) => return,
-        }
-        if let Err(error) = make_partitions(&inner).await {
-            tracing::warn!(%error, "partitions of realtime.messages are not kept");
         }
     }
 }

@@ -130,6 +130,7 @@ pub fn size(key: &str, tracked: &Tracked) -> usize {
 pub struct Sizes {
     pub room: usize,
     pub socket: usize,
+    pub address: usize,
     pub process: usize,
 }
 
@@ -141,6 +142,8 @@ impl Sizes {
             Some("Too many presences on this channel")
         } else if is_full(current.socket, self.socket) {
             Some("Too many presences on this connection")
+        } else if is_full(current.address, self.address) {
+            Some("Too many presences of this address")
         } else if is_full(current.process, self.process) {
             Some("Too many presences")
         } else {
@@ -377,16 +380,18 @@ mod tests {
 
     #[test]
     fn presences_are_bounded_by_room_socket_and_process() {
-        let most = Sizes { room: 10, socket: 20, process: 30 };
-        let current = Sizes { room: 6, socket: 16, process: 26 };
+        let most = Sizes { room: 10, socket: 20, address: 25, process: 30 };
+        let current = Sizes { room: 6, socket: 16, address: 21, process: 26 };
         assert_eq!(most.refuse(current, 0, 4), None);
         assert_eq!(most.refuse(current, 2, 6), None, "the old entry makes room");
         assert_eq!(most.refuse(current, 0, 5), Some("Too many presences on this channel"));
         let current = Sizes { room: 0, ..current };
         assert_eq!(most.refuse(current, 0, 5), Some("Too many presences on this connection"));
         let current = Sizes { socket: 0, ..current };
+        assert_eq!(most.refuse(current, 0, 5), Some("Too many presences of this address"));
+        let current = Sizes { address: 0, ..current };
         assert_eq!(most.refuse(current, 0, 5), Some("Too many presences"));
-        let current = Sizes { room: 100, socket: 100, process: 100 };
+        let current = Sizes { room: 100, socket: 100, address: 100, process: 100 };
         assert_eq!(most.refuse(current, 2, 2), None, "an entry may always become smaller");
     }
 }

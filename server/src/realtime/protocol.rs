@@ -52,6 +52,10 @@ const LONGEST_REF: usize = 256;
 pub struct Ref(Option<Arc<str>>);
 
 impl Ref {
+    pub fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
+
     fn from_json(raw: Option<&RawValue>) -> Result<Self, Malformed> {
         match raw.map(RawValue::get) {
             None | Some("null") => Ok(Self(None)),

@@ -163,6 +163,31 @@ async fn the_presences_of_a_socket_are_bounded_in_all_its_channels() {
     assert_eq!(other.ask(&join_ref, "realtime:a", "presence", track(300_000)).await["status"], "ok");
 }
 
+/// Sockets of one address filled what there is for all.
+#[actix_web::test]
+async fn the_presences_of_an_address_are_bounded_in_all_its_sockets() {
+    let settings = [("FERROBASE_REALTIME_MAX_QUEUE_KB", "200"), ("FERROBASE_REALTIME_MAX_QUEUES_MB", "4")];
+    let app = TestApp::with_settings(&settings).await;
+    let track = |size: usize| json!({ "event": "track", "payload": { "x": "y".repeat(size) } });
+    let mut guests = Vec::new();
+    for room in ["a", "b", "c", "d"] {
+        let mut guest = Client::open(&app).await;
+        let join_ref = guest.join(room, json!({})).await;
+        let topic = format!("realtime:{room}");
+        let answer = guest.ask(&join_ref, &topic, "presence", track(80_000)).await;
+        guests.push((guest, join_ref, topic, answer));
+    }
+    assert!(guests[..3].iter().all(|(.., answer)| answer["status"] == "ok"));
+    assert_eq!(guests[3].3["response"]["reason"], "Too many presences of this address");
+    // One that is gone makes room.
+    drop(guests.remove(0));
+    let (guest, join_ref, topic, _) = &mut guests[2];
+    crate::support::valve::until("there is room", async || {
+        guest.ask(join_ref, topic, "presence", track(80_000)).await["status"] == "ok"
+    })
+    .await;
+}
+
 #[actix_web::test]
 async fn topics_of_others_can_be_neither_received_nor_sent_to() {
     let app = TestApp::start().await;

@@ -191,6 +191,43 @@ async fn a_silent_database_counts_as_lost_and_clients_are_notified() {
     client.wait_for(third).await;
 }
 
+/// Both were told that their parameters are wrong, and got no change any more.
+#[actix_web::test]
+async fn subscriptions_that_cannot_be_checked_are_begun_later() {
+    let app = TestApp::logical(&[]).await;
+    app.owner.batch_execute(TABLE).await.expect("a table");
+    let (mut member, mut newcomer) = (Client::open(&app).await, Client::open(&app).await);
+    let config = json!({ "postgres_changes": [{ "event": "INSERT", "schema": "public", "table": "ticks" }] });
+    let join_ref = member.join("ticks", config.clone()).await;
+    assert_eq!(member.wait_for_event("system").await.payload["status"], "ok");
+    let connections = async |limit: i32| {
+        let sql = format!(
+            "do $$ begin execute format('alter database %I connection limit {limit}', current_database()); end $$;
+             select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and usename = 'authenticator' and backend_type = 'client backend'"
+        );
+        app.owner.batch_execute(&sql).await.expect("set");
+    };
+    connections(0).await;
+    let token = json!({ "access_token": super::client::user_token("00000000-0000-4000-8000-000000000001") });
+    member.push(&join_ref, "realtime:ticks", "access_token", token).await;
+    let (_, answer) = newcomer.try_join("ticks", config.clone(), None).await;
+    let reason = answer["response"]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(answer["status"] == "error" && reason.starts_with("InitializingProjectConnection"), "{answer}");
+    assert_eq!(member.wait_for_event("phx_error").await.join_ref, json!(join_ref));
+    connections(-1).await;
+    for client in [&mut member, &mut newcomer] {
+        until("one can join again", async || client.try_join("ticks", config.clone(), None).await.1["status"] == "ok")
+            .await;
+        let begun = |got: &super::client::Got| got.event == "system" && got.payload["status"] == "ok";
+        client.wait_for(begun).await;
+    }
+    app.owner.batch_execute("insert into public.ticks values (1)").await.expect("a row");
+    for client in [&mut member, &mut newcomer] {
+        assert_eq!(client.change().await["data"]["record"]["id"], 1);
+    }
+}
+
 /// A PostgreSQL that the test may kill.
 struct Database {
     folder: PathBuf,

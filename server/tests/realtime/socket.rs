@@ -47,6 +47,25 @@ async fn both_serializers_can_join_heartbeat_and_leave() {
     }
 }
 
+/// An app that removes a channel twice ended the one that it had subscribed in between.
+#[actix_web::test]
+async fn leaving_a_former_channel_does_not_end_the_present_one() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    let former = client.join("room", json!({})).await;
+    client.ask(&former, "realtime:room", "phx_leave", json!({})).await;
+    let present = client.join("room", json!({ "broadcast": { "self": true } })).await;
+    assert_eq!(client.ask(&former, "realtime:room", "phx_leave", json!({})).await["status"], "ok");
+    let message = json!({ "type": "broadcast", "event": "e", "payload": {} });
+    client.push(&present, "realtime:room", "broadcast", message).await;
+    client.wait_for_event("broadcast").await;
+    // A client that names none means the present one.
+    client.send_text(r#"[null,"99","realtime:room","phx_leave",{}]"#).await;
+    assert_eq!(client.reply("99").await["status"], "ok");
+    let closed = |got: &super::client::Got| got.event == "phx_close" && got.reference == json!(present);
+    client.wait_for(closed).await;
+}
+
 #[actix_web::test]
 async fn frames_sent_with_the_handshake_are_not_lost() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -49,6 +49,59 @@ async fn a_message_without_a_partition_is_sent() {
     assert_eq!(number(&client.wait_for_event("broadcast").await), 1);
 }
 
+/// The server's daily work waited for a dump's lock, and everything that uses the table waited behind it.
+#[actix_web::test]
+async fn a_dump_does_not_stop_messages_when_partitions_are_due() {
+    let app = TestApp::start().await;
+    let old = "create table if not exists realtime.messages_2020_01_01 partition of realtime.messages
+               for values from ('2020-01-01') to ('2020-01-02');
+               alter table realtime.messages_2020_01_01 owner to supabase_realtime_admin";
+    let dump = crate::support::cluster::connect(&app.owner_url).await;
+    let is_there = "select to_regclass('realtime.messages_2020_01_01') is not null";
+    let is_there = async || app.owner.query_one(is_there, &[]).await.expect("a row").get::<_, bool>(0);
+    // The server does the same at its start.
+    until("an old partition is read", async || {
+        run(&app, old).await;
+        dump.batch_execute("commit; begin; select count(*) from realtime.messages").await.expect("read");
+        is_there().await
+    })
+    .await;
+    // The lock that the function wants is given up before others wait long for it.
+    run(&app, "select realtime.keep_partitions()").await;
+    assert!(is_there().await);
+    dump.batch_execute("commit").await.expect("ended");
+    run(&app, "select realtime.keep_partitions()").await;
+    assert!(!is_there().await);
+}
+
+#[actix_web::test]
+async fn only_objects_are_sent_and_only_changes_of_rows() {
+    let app = TestApp::start().await;
+    run(
+        &app,
+        "select realtime.send(payload, 'e', 'odd') from (values ('[1]'::jsonb), ('\"x\"'), ('{}')) sent (payload)",
+    )
+    .await;
+    let sent = app.owner.query("select jsonb_typeof(payload) from realtime.messages where topic = 'odd'", &[]).await;
+    let kinds: Vec<String> = sent.expect("rows").iter().map(|row| row.get(0)).collect();
+    assert_eq!(kinds, ["object"]);
+    for (operation, level, reason) in [
+        ("'TRUNCATE'", "ROW", "Failed to process the row: Unexpected operation type: TRUNCATE"),
+        ("null", "ROW", "Failed to process the row: Unexpected operation type: <NULL>"),
+        (
+            "'INSERT'",
+            "STATEMENT",
+            "Failed to process the row: function can only be triggered for each row, not for each statement",
+        ),
+    ] {
+        let sql = format!(
+            "select realtime.broadcast_changes('t', 'e', {operation}, 't', 'public', null::record, null::record, '{level}')"
+        );
+        let refused = app.owner.batch_execute(&sql).await.expect_err("refused");
+        assert_eq!(refused.as_db_error().map(tokio_postgres::error::DbError::message), Some(reason));
+    }
+}
+
 #[actix_web::test]
 async fn messages_sent_while_no_server_runs_are_replayed() {
     let app = TestApp::logical(&[]).await;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::{Notify, mpsc};
 
 use super::changes::State;
@@ -54,6 +54,8 @@ pub struct Bus {
     next_message: AtomicU64,
     assembler: Mutex<Assembler>,
     peers: Mutex<HashMap<u64, Peer>>,
+    /// See [`Bus::announcing`].
+    listing: RwLock<()>,
     has_peers: AtomicBool,
     /// Whether NATS is connected, if it is used.
     is_connected: AtomicBool,
@@ -82,6 +84,7 @@ impl Bus {
             next_message: AtomicU64::new(1),
             assembler: Mutex::default(),
             peers: Mutex::default(),
+            listing: RwLock::default(),
             has_peers: AtomicBool::new(false),
             is_connected: AtomicBool::new(false),
             warned: AtomicI64::new(0),
@@ -154,8 +157,15 @@ impl Bus {
         self.present(inner);
     }
 
+    /// To be held while a presence is changed and announced: the list of all presences is not made meanwhile, so the others get both in
+    /// the order in which they happened.
+    pub fn announcing(&self) -> RwLockReadGuard<'_, ()> {
+        self.listing.read()
+    }
+
     /// Sends all presences of this instance.
     fn present(&self, inner: &Inner) {
+        let _listing = self.listing.write();
         let (mut rooms, mut count): (Vec<Room>, usize) = (Vec::new(), 0);
         for (world, presences) in inner.hub.presences_of(self.instance) {
             count += presences.len();

@@ -66,6 +66,8 @@ pub enum NotSubscribed {
     /// The stream is still being opened.
     Starting,
     Refused(String),
+    /// Checking took too long, because of what is asked or because the database is busy.
+    TooSlow(String),
 }
 
 /// The state of the stream.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet, hash_map};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use serde_json::{Map, Value};
 
@@ -16,18 +17,20 @@ use super::wanted::Wanted;
 use super::{Changes, MOST, MOST_COMPARED, NotSubscribed, State};
 use crate::db::{DbError, Step};
 use crate::realtime::join::entry_id;
-use crate::realtime::policies::text;
+use crate::realtime::policies::{PolicyError, text};
 use crate::realtime::token::Identity;
 
 impl Changes {
     /// Checks a channel's subscriptions as its role. If one is invalid, none is registered. The stream's generation
-    /// must still be the same when they are registered. `compared` are the comparisons of the socket's other channels.
+    /// must still be the same when they are registered. `compared` are the comparisons of the socket's other channels, `keys` counts those
+    /// in the views of the client's address.
     pub async fn prepare(
         &self,
         identity: &Identity,
         entries: &[Map<String, Value>],
         has_config: bool,
         mut compared: HashSet<Arc<Comparison>>,
+        keys: &Arc<AtomicUsize>,
     ) -> Result<Vec<Subscription>, NotSubscribed> {
         if entries.len() > MOST.0 {
             let text = format!("Too many subscriptions to changes: a channel may have {}", MOST.0);
@@ -58,7 +61,7 @@ impl Changes {
                     "Too many different conditions that the database has to compare: a connection may have {MOST_COMPARED}"
                 )));
             }
-            let view = if wanted.has_leaves { Some(self.view(identity, &wanted, &tables).await?) } else { None };
+            let view = if wanted.has_leaves { Some(self.view(identity, &wanted, &tables, keys).await?) } else { None };
             if !has_tables {
                 // The publication exists now, but the stream started without it.
                 self.restart.notify_one();
@@ -81,8 +84,14 @@ impl Changes {
     }
 
     /// The rows of the subscription that the caller can see now. Queried last, because rows that appear later are sent.
-    async fn view(&self, identity: &Identity, wanted: &Wanted, oids: &[u32]) -> Result<Arc<View>, NotSubscribed> {
-        let failed = |error: DbError| wanted.exception(&error.to_string());
+    async fn view(
+        &self,
+        identity: &Identity,
+        wanted: &Wanted,
+        oids: &[u32],
+        keys: &Arc<AtomicUsize>,
+    ) -> Result<Arc<View>, NotSubscribed> {
+        let failed = |error: DbError| wanted.refusal(error);
         let found = tables(&self.db, oids).await.map_err(failed)?;
         let refused = |reason: &str| NotSubscribed::Refused(format!("Rows that leave cannot be told: {reason}"));
         let [table] = found.as_slice() else { return Err(refused("there is no such table")) };
@@ -106,7 +115,7 @@ impl Changes {
             Some(Err(refusal)) => return Err(failed(DbError::Refused(refusal))),
             None => Vec::new(),
         };
-        let view = View::default();
+        let view = View::new(keys);
         for row in &rows {
             let key =
                 (0..table.keys().count()).map(|at| row.text(at)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
@@ -238,18 +247,25 @@ impl Changes {
 }
 
 impl Wanted {
-    /// The answer if PostgreSQL refuses or fails.
+    /// The answer if PostgreSQL refuses or fails. Clients try again if they are not to blame for it.
     fn refusal(&self, error: DbError) -> NotSubscribed {
         let exception = match &error {
-            DbError::Refused(refusal) => format!("ERROR {} {}", code(&refusal.code), refusal.message),
-            other => other.to_string(),
+            DbError::Refused(refusal) => self.exception(&format!("ERROR {} {}", code(&refusal.code), refusal.message)),
+            other => self.exception(&other.to_string()),
         };
-        self.exception(&exception)
+        match PolicyError::from_db(&error) {
+            PolicyError::Policy(_) | PolicyError::MissingPartition => NotSubscribed::Refused(exception),
+            PolicyError::Canceled => NotSubscribed::TooSlow(exception),
+            PolicyError::Busy | PolicyError::Unreachable => {
+                tracing::warn!(%error, "a subscription to changes could not be checked");
+                NotSubscribed::Starting
+            }
+        }
     }
 
     /// The answer that upstream's trigger would raise.
     fn raised(&self, message: &str) -> NotSubscribed {
-        self.exception(&format!("ERROR {} {message}", code("P0001")))
+        NotSubscribed::Refused(self.exception(&format!("ERROR {} {message}", code("P0001"))))
     }
 }
 

@@ -5,13 +5,15 @@
 //! seen.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-/// The most keys of one subscription, and of all together.
+/// The most keys of one subscription, of those of an address, and of all together.
 pub const MOST: usize = 1000;
+const MOST_OF_ADDRESS: usize = MOST_OF_ALL / 8;
 const MOST_OF_ALL: usize = 1_000_000;
 
 /// Keys of all subscriptions.
@@ -24,6 +26,8 @@ type Digest = [u8; 16];
 #[derive(Debug, Default)]
 pub struct View {
     keys: Mutex<HashSet<Digest>>,
+    /// The keys of all views of the address.
+    of_address: Arc<AtomicUsize>,
 }
 
 fn digest(key: &[&str]) -> Digest {
@@ -38,6 +42,11 @@ fn digest(key: &[&str]) -> Digest {
 }
 
 impl View {
+    /// An empty view for a client whose address has `of_address` keys.
+    pub fn new(of_address: &Arc<AtomicUsize>) -> Self {
+        Self { keys: Mutex::default(), of_address: Arc::clone(of_address) }
+    }
+
     /// Adds a row; false if there is no room for it.
     pub fn enter(&self, key: &[&str]) -> bool {
         self.put(digest(key))
@@ -48,20 +57,31 @@ impl View {
         if keys.contains(&key) {
             return true;
         }
-        if keys.len() >= MOST || ALL.fetch_add(1, Ordering::Relaxed) >= MOST_OF_ALL {
-            if keys.len() < MOST {
-                ALL.fetch_sub(1, Ordering::Relaxed);
-            }
+        let (of_address, of_all) = (self.of_address.load(Ordering::Relaxed), ALL.load(Ordering::Relaxed));
+        if keys.len() >= MOST || of_address >= MOST_OF_ADDRESS || of_all >= MOST_OF_ALL {
             return false;
         }
+        for total in self.totals() {
+            total.fetch_add(1, Ordering::Relaxed);
+        }
         keys.insert(key)
+    }
+
+    fn count_less(&self, keys: usize) {
+        for total in self.totals() {
+            total.fetch_sub(keys, Ordering::Relaxed);
+        }
+    }
+
+    fn totals(&self) -> [&AtomicUsize; 2] {
+        [&ALL, &self.of_address]
     }
 
     /// Removes a row; returns whether it was there.
     pub fn leave(&self, key: &[&str]) -> bool {
         let was_there = self.keys.lock().remove(&digest(key));
         if was_there {
-            ALL.fetch_sub(1, Ordering::Relaxed);
+            self.count_less(1);
         }
         was_there
     }
@@ -82,7 +102,8 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        ALL.fetch_sub(self.keys.get_mut().len(), Ordering::Relaxed);
+        let keys = self.keys.lock().len();
+        self.count_less(keys);
     }
 }
 
@@ -98,6 +119,17 @@ mod tests {
         assert!(!view.has(&["ab", "c"]) && !view.has(&["abc"]), "parts are distinguished");
         assert!(view.leave(&["1"]) && !view.leave(&["1"]));
         assert!(view.has(&["a", "bc"]));
+    }
+
+    #[test]
+    fn an_address_has_a_share_of_all_members() {
+        let (one, other) = (Arc::new(AtomicUsize::new(MOST_OF_ADDRESS - 1)), Arc::default());
+        let view = View::new(&one);
+        assert!(view.enter(&["1"]) && view.enter(&["1"]) && !view.enter(&["2"]));
+        assert!(View::new(&other).enter(&["2"]));
+        assert!(view.leave(&["1"]) && view.enter(&["2"]));
+        drop(view);
+        assert_eq!(one.load(Ordering::Relaxed), MOST_OF_ADDRESS - 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::filter::{self, Filter};
-use super::{Action, MOST, NotSubscribed};
+use super::{Action, MOST};
 
 /// An entry of `postgres_changes`, read.
 pub(super) struct Wanted {
@@ -78,11 +78,12 @@ impl Wanted {
         Ok(Self { action, schema, table, filters, select, has_text_numbers, has_leaves })
     }
 
-    pub(super) fn exception(&self, exception: &str) -> NotSubscribed {
-        NotSubscribed::Refused(format!(
+    /// The message about an exception.
+    pub(super) fn exception(&self, exception: &str) -> String {
+        format!(
             "Unable to subscribe to changes with given parameters. An exception happened so please check your \
              connect parameters: [{self}]. Exception: {exception}"
-        ))
+        )
     }
 }
 

@@ -12,7 +12,7 @@ use crate::realtime::Inner;
 use crate::realtime::changes::{Comparison, NotSubscribed, Subscription};
 use crate::realtime::hub::{Member, World};
 use crate::realtime::join::{JoinRequest, entry_id, problems, replay_bounds};
-use crate::realtime::limits::Place;
+use crate::realtime::limits::{Place, Share, Shared};
 use crate::realtime::policies::{Asked, Extension, PolicyError, readable};
 use crate::realtime::protocol::{self, Incoming, Payload};
 use crate::realtime::replay::{Joining, Replayed, load};
@@ -28,7 +28,14 @@ impl Session {
         tracing::debug!(topic = incoming.topic, code, text, "a join was refused");
         let reason = json!({ "reason": format!("{code}: {text}") });
         self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
-        // Instead of upstream's pause of five seconds, which would also affect honest mistakes.
+        // What the server or the database cannot do at the moment is no fault of the address.
+        if !is_passing(code) {
+            self.count_refusal();
+        }
+    }
+
+    /// Instead of upstream's pause of five seconds, which would also affect honest mistakes.
+    fn count_refusal(&mut self) {
         if self.place.as_ref().is_some_and(Place::refuse) {
             self.realtime.metrics.rate_limited.fetch_add(1, Ordering::Relaxed);
             self.close(CloseCode::Policy, "too many joins of this address were refused");
@@ -106,9 +113,9 @@ impl Session {
         let token: Box<str> = token.into();
         let (realtime, headers) = (Arc::clone(&self.realtime), Arc::clone(&self.headers));
         let world = World::new(sub_topic, request.private);
-        let compared = self.compared_besides(&incoming.topic);
+        let (compared, shared) = (self.compared_besides(&incoming.topic), Arc::clone(&self.shared));
         Some(Box::pin(async move {
-            let prepared = prepare(&realtime, &world, &request, &identity, &headers, compared).await;
+            let prepared = prepare(&realtime, &world, &request, &identity, &headers, compared, &shared).await;
             Box::new(move |session: &mut Session| session.joined(incoming, world, request, identity, token, prepared))
                 as Box<dyn FnOnce(&mut Session)>
         }))
@@ -189,6 +196,9 @@ impl Session {
         for (ok, text) in &prepared.messages {
             member.system("postgres_changes", if *ok { "ok" } else { "error" }, text);
         }
+        if prepared.took_too_long {
+            self.count_refusal();
+        }
         let follows = !request.changes.is_empty() || request.replay.is_some();
         if follows && prepared.generation != self.realtime.changes.generation() {
             // The stream ended between the check and the answer.
@@ -213,7 +223,7 @@ impl Session {
             echo: request.broadcast_self,
             presence_key: key.into(),
             presence_enabled: request.presence_enabled,
-            presence_size: 0,
+            presence_size: Share::none_of(&self.shared.presences),
             changes: request.changes.into(),
             has_config: request.has_config,
             presence_calls: (None, 0),
@@ -247,6 +257,8 @@ pub(super) struct Prepared {
     pub(super) subscriptions: Vec<Subscription>,
     /// The result for the subscriptions to changes: success and text.
     pub(super) messages: Vec<(bool, String)>,
+    /// Whether the subscriptions were refused because checking them took too long.
+    pub(super) took_too_long: bool,
     /// The stream's generation when the join began.
     pub(super) generation: u64,
 }
@@ -265,11 +277,25 @@ impl Refused {
 
     /// Whether the refusal is temporary, because the database did not answer.
     pub(super) fn is_passing(&self) -> bool {
-        !matches!(self.code, "Unauthorized" | "UnableToReplayMessages")
+        is_passing(self.code)
     }
 }
 
-/// Checks policies and subscriptions for a channel and loads its replay. `compared`: see [`Session::compared_besides`].
+/// Whether this refusal says that the server or the database cannot answer at the moment.
+fn is_passing(code: &str) -> bool {
+    matches!(
+        code,
+        "InitializingProjectConnection"
+            | "RealtimeRestarting"
+            | "QueryCanceled"
+            | "MissingPartition"
+            | "IncreaseConnectionPool"
+            | "UnableToConnectToProject"
+    )
+}
+
+/// Checks policies and subscriptions for a channel and loads its replay. `compared`: see [`Session::compared_besides`]. Waits until the
+/// address and all clients have few enough checks in progress.
 pub(super) async fn prepare(
     realtime: &Arc<Inner>,
     world: &World,
@@ -277,7 +303,11 @@ pub(super) async fn prepare(
     identity: &Identity,
     headers: &str,
     compared: HashSet<Arc<Comparison>>,
+    shared: &Shared,
 ) -> Result<Prepared, Refused> {
+    // Never closed.
+    let _of_address = shared.checks.acquire().await;
+    let _of_all = realtime.checks.acquire().await;
     let generation = realtime.changes.generation();
     let mut rights = Rights { read_broadcast: !world.private, ..Rights::default() };
     let unreadable = || Refused {
@@ -323,10 +353,17 @@ pub(super) async fn prepare(
             })?
         }
     };
-    let mut prepared =
-        Prepared { rights, replayed, joining, subscriptions: Vec::new(), messages: Vec::new(), generation };
+    let mut prepared = Prepared {
+        rights,
+        replayed,
+        joining,
+        subscriptions: Vec::new(),
+        messages: Vec::new(),
+        took_too_long: false,
+        generation,
+    };
     if !request.changes.is_empty() {
-        match realtime.changes.prepare(identity, &request.changes, request.has_config, compared).await {
+        match realtime.changes.prepare(identity, &request.changes, request.has_config, compared, &shared.keys).await {
             Ok(subscriptions) => {
                 prepared.subscriptions = subscriptions;
                 prepared.messages.push((true, "Subscribed to PostgreSQL".to_owned()));
@@ -335,6 +372,10 @@ pub(super) async fn prepare(
                 return Err(Refused::starting());
             }
             Err(NotSubscribed::Refused(text)) => prepared.messages.push((false, text)),
+            Err(NotSubscribed::TooSlow(text)) => {
+                prepared.messages.push((false, text));
+                prepared.took_too_long = true;
+            }
         }
     }
     Ok(prepared)

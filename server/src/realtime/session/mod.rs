@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 use super::Inner;
 use super::frame::frame;
 use super::hub::Member;
-use super::limits::{Place, Rate};
+use super::limits::{Place, Rate, Share, Shared};
 use super::outbox::{Outbox, Outgoing};
 use super::protocol::{self, Incoming, Ref, TOPIC_PREFIX, Version};
 use super::token;
@@ -93,8 +93,8 @@ struct Channel {
     echo: bool,
     presence_key: Box<str>,
     presence_enabled: bool,
-    /// Bytes of its presence.
-    presence_size: usize,
+    /// Bytes of its presence, of those of the address.
+    presence_size: Share,
     changes: Arc<[Map<String, Value>]>,
     has_config: bool,
     /// Presence calls in the current window.
@@ -129,6 +129,8 @@ pub struct Session {
     joins: Rate,
     closing: bool,
     place: Option<Place>,
+    /// With the other sockets of the address.
+    shared: Arc<Shared>,
 }
 
 /// A registered socket; dropped when it ends.
@@ -182,6 +184,11 @@ pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Ta
         rate: Rate::new(realtime.config.max_events_per_socket, 10),
         joins: Rate::new(realtime.config.max_joins, 1),
         closing: false,
+        shared: match &handshake.place {
+            Some(place) if realtime.config.max_sockets_per_address > 0 => Arc::clone(place.shared()),
+            // Behind a proxy that hides them, all clients may have one address.
+            _ => Arc::new(Shared::new(0)),
+        },
         place: handshake.place,
         realtime,
     };
@@ -380,7 +387,13 @@ impl Session {
         match incoming.event.as_str() {
             "phx_leave" => {
                 self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({})));
-                self.leave(&incoming.topic, false);
+                // A former channel of the topic may be left after the new one was joined.
+                let is_former = self.channels.get(incoming.topic.as_str()).is_some_and(|channel| {
+                    incoming.join_ref.is_given() && channel.member.join_ref != incoming.join_ref
+                });
+                if !is_former {
+                    self.leave(&incoming.topic, false);
+                }
                 None
             }
             "broadcast" => self.broadcast(incoming),
@@ -423,6 +436,7 @@ impl Session {
 
     fn forget(&self, channel: &Channel) {
         self.realtime.changes.remove(channel.member.id);
+        let _announcing = self.realtime.bus.announcing();
         let diff = self.realtime.hub.leave(&channel.member, self.realtime.instance);
         if diff.is_some() {
             self.realtime.announce_absence(&channel.member);

@@ -79,9 +79,10 @@ impl Session {
                 }
             }
             Some("untrack") => {
-                channel.presence_size = 0;
+                channel.presence_size.set(0);
                 let member = Arc::clone(&channel.member);
                 let instance = self.realtime.instance;
+                let announcing = self.realtime.bus.announcing();
                 let gone = self
                     .realtime
                     .hub
@@ -89,6 +90,7 @@ impl Session {
                 if gone.is_some() {
                     self.realtime.announce_absence(&member);
                 }
+                drop(announcing);
                 self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({})));
             }
             Some(_) => self.reply_empty_error(&incoming),
@@ -149,15 +151,17 @@ impl Session {
             self.end_channel_at(&incoming.topic, "Too many presence messages per second");
             return;
         }
-        let of_socket = self.channels.values().map(|channel| channel.presence_size).sum();
+        let of_socket = self.channels.values().map(|channel| channel.presence_size.size()).sum();
         let Some(channel) = self.channels.get_mut(incoming.topic.as_str()) else { return };
         let reference = self.realtime.presence_reference();
         let (instance, member) = (self.realtime.instance, &channel.member);
         let (hub, most) = (&self.realtime.hub, self.realtime.config.max_presences());
         let size = size(&channel.presence_key, &tracked);
+        let address = channel.presence_size.total();
         let mut full = None;
+        let announcing = self.realtime.bus.announcing();
         let diff = hub.change_presence(&member.world, |presences| {
-            let current = Sizes { room: presences.size(), socket: of_socket, process: hub.presence_size() };
+            let current = Sizes { room: presences.size(), socket: of_socket, address, process: hub.presence_size() };
             full = most.refuse(current, presences.size_of(instance, member.id), size);
             if full.is_some() {
                 return None;
@@ -170,12 +174,13 @@ impl Session {
             self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
             return;
         }
-        channel.presence_enabled = true;
-        channel.presence_size = size;
         if diff.is_some() {
             self.realtime.presence_events.add(1);
             self.realtime.announce_presence(member, &channel.presence_key, &reference, &tracked);
         }
+        drop(announcing);
+        channel.presence_enabled = true;
+        channel.presence_size.set(size);
         self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({})));
     }
 }

@@ -38,9 +38,9 @@ impl Session {
         // Rows are checked with the new claims at once, messages with the old rights until the policies have answered.
         member.identity.store(Arc::clone(&identity));
         let topic = incoming.topic.clone();
-        let compared = self.compared_besides(&topic);
+        let (compared, shared) = (self.compared_besides(&topic), Arc::clone(&self.shared));
         Some(Box::pin(async move {
-            let prepared = prepare(&realtime, &member.world, &request, &identity, &headers, compared).await;
+            let prepared = prepare(&realtime, &member.world, &request, &identity, &headers, compared, &shared).await;
             Box::new(move |session: &mut Session| session.refreshed(&topic, member.id, token, prepared))
                 as Box<dyn FnOnce(&mut Session)>
         }))
@@ -58,6 +58,12 @@ impl Session {
                 return;
             }
         };
+        if prepared.took_too_long {
+            // A busy database must not end a subscription without a word.
+            let message = prepared.messages.into_iter().map(|(_, text)| text).collect();
+            self.obey(Command { member: id, message, extension: "postgres_changes", rejoin: true });
+            return;
+        }
         let (old, new) = (channel.rights, prepared.rights);
         let is_lost = (old.read_broadcast && !new.read_broadcast)
             || (old.read_presence == Some(true) && new.read_presence == Some(false));
