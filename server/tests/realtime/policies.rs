@@ -29,6 +29,33 @@ fn message(event: &str) -> Value {
     json!({ "type": "broadcast", "event": event, "payload": {} })
 }
 
+/// A slow policy or filter of one address kept the connections from everybody's changes.
+#[actix_web::test]
+async fn an_address_has_two_checks_of_joins_at_a_time() {
+    let app = TestApp::start().await;
+    let rule = "create function public.slow() returns boolean language plpgsql security definer as
+                $$ begin perform pg_advisory_xact_lock_shared(77); return true; end $$;
+                create policy slow on realtime.messages for select to anon using (public.slow())";
+    app.owner.batch_execute(rule).await.expect("a policy");
+    app.owner.batch_execute("select pg_advisory_lock(77)").await.expect("held");
+    let mut clients = Vec::new();
+    for n in 0..5 {
+        let mut client = Client::open(&app).await;
+        client.send_text(&format!(r#"["1","1","realtime:r{n}","phx_join",{{"config":{{"private":true}}}}]"#)).await;
+        clients.push(client);
+    }
+    let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                   and database = (select oid from pg_database where datname = current_database())";
+    let waiting = async || app.owner.query_one(waiting, &[]).await.expect("a row").get::<_, i64>(0);
+    crate::support::valve::until("two wait", async || waiting().await == 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(waiting().await, 2);
+    app.owner.batch_execute("select pg_advisory_unlock(77)").await.expect("released");
+    for client in &mut clients {
+        assert_eq!(client.reply("1").await["status"], "ok");
+    }
+}
+
 #[actix_web::test]
 async fn policies_decide_who_joins_and_writes() {
     let app = TestApp::start().await;
