@@ -1,5 +1,5 @@
 //! Runs the jobs of pg_cron: each on its own connection as the role that created it, one run of a job at a time. Of
-//! several servers on one database, one runs the schedule.
+//! several servers on one database, one runs the schedule. Runs that are due while their job runs, or too many do, wait.
 //!
 //! PostgreSQL continues a job's statement after its server has gone. So each run's connection holds a lock on its job:
 //! while it lives, the next server neither starts the job again nor marks the run as failed.
@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Timelike, Utc};
 use futures_util::TryStreamExt;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::JobsConfig;
 use super::listen::{self, stopped};
 use super::metrics::{HAS_SCHEDULE, RUNS};
+use super::pending::Pending;
 use super::schedule::Schedule;
 use crate::db::replaced;
 
@@ -82,11 +83,18 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
         tokio::time::sleep(ASK_EVERY).await;
     }
     HAS_SCHEDULE.store(true, Ordering::Relaxed);
-    let runner = Runner { config: config.clone(), database, busy: Arc::default(), places: Arc::clone(places) };
+    let runner = Runner {
+        config: config.clone(),
+        database,
+        busy: Arc::default(),
+        places: Arc::clone(places),
+        ended: Arc::default(),
+    };
     let mut abandoned: Vec<i64> = Vec::new();
     let (mut jobs, mut asked): (Vec<Job>, Option<Instant>) = (Vec::new(), None);
     let mut is_first = true;
     let mut last_run: HashMap<i64, Instant> = HashMap::new();
+    let mut pending = Pending::default();
     let mut last_minute = minute_of(Utc::now());
     loop {
         let mut is_told = false;
@@ -97,6 +105,7 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
         if is_told || asked.is_none_or(|when| when.elapsed() > ASK_EVERY) {
             asked = Some(Instant::now());
             jobs = load(&client).await?;
+            pending.keep(|id| jobs.iter().any(|job| job.id == id));
             if is_first && !jobs.is_empty() {
                 abandoned = close_runs(&client, None).await?;
             } else if !abandoned.is_empty() {
@@ -112,23 +121,34 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
         for job in &jobs {
             let is_due = match &job.schedule {
                 Schedule::Every(seconds) => {
-                    // First after a whole interval, as the original does.
+                    // First after a whole interval, and one at a time, as the original does.
                     let last = last_run.entry(job.id).or_insert_with(Instant::now);
-                    last.elapsed() >= Duration::from_secs(u64::from(*seconds))
+                    last.elapsed() >= Duration::from_secs(u64::from(*seconds)) && !pending.has(job.id)
                 }
                 Schedule::AtStart => is_first,
                 fields @ Schedule::Fields { .. } => (is_new_minute || catches_up) && fields.is_due(now),
             };
             let unless_since = (catches_up && matches!(job.schedule, Schedule::Fields { .. })).then_some(minute);
-            if is_due && runner.start(job, unless_since) {
-                last_run.insert(job.id, Instant::now());
+            if is_due {
+                pending.add(job.id, unless_since);
             }
         }
+        pending.offer(|id, unless_since| {
+            let Some(job) = jobs.iter().find(|job| job.id == id) else { return false };
+            let begins = runner.start(job, unless_since);
+            if begins {
+                last_run.insert(id, Instant::now());
+            }
+            begins
+        });
         if asked.is_some() {
             is_first = false;
         }
         let until_next = 1_000 - u64::from(Utc::now().timestamp_subsec_millis()).min(999);
-        tokio::time::sleep(Duration::from_millis(until_next)).await;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(until_next)) => {}
+            () = runner.ended.notified() => {}
+        }
     }
 }
 
@@ -184,6 +204,8 @@ struct Runner {
     /// Jobs that are running.
     busy: Arc<Mutex<HashSet<i64>>>,
     places: Arc<Semaphore>,
+    /// Told when a run has ended.
+    ended: Arc<Notify>,
 }
 
 impl Runner {
@@ -194,6 +216,7 @@ impl Runner {
             return false;
         }
         let (config, busy, job, database) = (self.config.clone(), Arc::clone(&self.busy), job.clone(), self.database);
+        let ended = Arc::clone(&self.ended);
         tokio::spawn(async move {
             if let Err(error) = record_and_run(&config, &job, unless_since, database).await
                 && replaced::times() == database
@@ -202,6 +225,7 @@ impl Runner {
             }
             busy.lock().remove(&job.id);
             drop(place);
+            ended.notify_one();
         });
         true
     }

@@ -11,6 +11,7 @@ mod listen;
 mod metrics;
 mod net;
 mod outbound;
+mod pending;
 mod schedule;
 
 use std::time::Duration;

@@ -18,8 +18,11 @@ use crate::outgoing;
 
 /// The most concurrent requests.
 const AT_ONCE: usize = 50;
-/// The longest timeout of a request, because a waiting one takes a slot.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The longest timeout of a request, as long as an edge function may work.
+const LONGEST: Duration = Duration::from_secs(400);
+/// Requests with a longer timeout than this may take half of the slots, so that others have some.
+const SHORT: Duration = Duration::from_secs(60);
+const LONG_AT_ONCE: usize = AT_ONCE / 2;
 /// The most bytes of an answer that are stored.
 const KEPT: usize = 4 << 20;
 /// The most redirects that are followed.
@@ -74,13 +77,40 @@ pub fn client(outbound: &Outbound, redirects: usize) -> anyhow::Result<reqwest::
     Ok(builder.build()?)
 }
 
-/// Requests that were taken from the queue, each with its id.
-type UnderWay = FuturesUnordered<BoxFuture<'static, (i64, Answer)>>;
+/// Requests that were taken from the queue.
+#[derive(Default)]
+struct UnderWay {
+    /// Each with its id, and whether it is a long one.
+    answers: FuturesUnordered<BoxFuture<'static, (i64, bool, Answer)>>,
+    /// How many are long ones.
+    long: usize,
+}
+
+impl UnderWay {
+    async fn next(&mut self) -> Option<(i64, Answer)> {
+        let (id, is_long, answer) = self.answers.next().await?;
+        self.long -= usize::from(is_long);
+        Some((id, answer))
+    }
+
+    fn push(&mut self, config: &JobsConfig, http: &reqwest::Client, request: Queued) {
+        let is_long = request.timeout > SHORT;
+        self.long += usize::from(is_long);
+        let (outbound, http) = (config.outbound.clone(), http.clone());
+        self.answers.push(async move { (request.id, is_long, send(&outbound, &http, &request).await) }.boxed());
+    }
+
+    /// For how many requests there is room, and for how many long ones among them.
+    fn room(&self) -> (usize, usize) {
+        let all = AT_ONCE.saturating_sub(self.answers.len());
+        (all, LONG_AT_ONCE.saturating_sub(self.long).min(all))
+    }
+}
 
 /// Runs until stopped; reconnects after a lost connection. At the end no more requests are taken, and those under way are
 /// finished.
 pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Receiver<bool>) {
-    let (mut under_way, mut database) = (UnderWay::new(), replaced::times());
+    let (mut under_way, mut database) = (UnderWay::default(), replaced::times());
     loop {
         let current = tokio::select! {
             current = replaced::current() => current,
@@ -88,7 +118,7 @@ pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Rec
         };
         if current != database {
             // The answers do not belong to the next database.
-            under_way.clear();
+            under_way = UnderWay::default();
             database = current;
         }
         let outcome = serve(&config, &http, &mut under_way, database, &mut stop).await;
@@ -104,7 +134,7 @@ pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Rec
         }
     }
     if replaced::times() == database
-        && !under_way.is_empty()
+        && !under_way.answers.is_empty()
         && let Err(error) = finish(&config, &mut under_way).await
     {
         tracing::warn!(%error, "the responses to the last HTTP requests could not be stored");
@@ -145,7 +175,7 @@ async fn serve(
             // A stop comes first, so that nothing more is taken. Notifications come last: anybody can send any number.
             biased;
             () = stopped(stop) => return Ok(()),
-            Some((id, answer)) = under_way.next(), if !under_way.is_empty() => {
+            Some((id, answer)) = under_way.next(), if !under_way.answers.is_empty() => {
                 record(&client, id, &answer).await?;
                 false
             }
@@ -176,32 +206,42 @@ async fn take(
     http: &reqwest::Client,
     under_way: &mut UnderWay,
 ) -> Result<(), tokio_postgres::Error> {
-    let room = i64::try_from(AT_ONCE.saturating_sub(under_way.len())).unwrap_or(0);
-    if room == 0 {
+    let (all, long) = under_way.room();
+    if all == 0 {
         return Ok(());
     }
+    let count = |room: usize| i64::try_from(room).unwrap_or(0);
+    let most = i32::try_from(SHORT.as_millis()).unwrap_or(i32::MAX);
     let rows = client
         .query(
-            "delete from net.http_request_queue where id in (
-               select id from net.http_request_queue order by id limit $1 for update skip locked)
+            "with long as (
+               select id from net.http_request_queue where timeout_milliseconds > $3
+               order by id limit $2 for update skip locked),
+             short as (
+               select id from net.http_request_queue where timeout_milliseconds <= $3
+               order by id limit $1 for update skip locked),
+             taken as (select id from (table long union all table short) either order by id limit $1)
+             delete from net.http_request_queue where id in (table taken)
              returning id, method::text, url, headers, body, timeout_milliseconds",
-            &[&room],
+            &[&count(all), &count(long), &most],
         )
         .await?;
     for row in rows {
-        let asked = Duration::from_millis(u64::try_from(row.get::<_, i32>(5)).unwrap_or(0));
         let request = Queued {
             id: row.get(0),
             method: row.get(1),
             url: row.get(2),
             headers: row.get(3),
             body: row.get(4),
-            timeout: asked.min(LONGEST),
+            timeout: timeout(row.get(5)),
         };
-        let (outbound, http) = (config.outbound.clone(), http.clone());
-        under_way.push(async move { (request.id, send(&outbound, &http, &request).await) }.boxed());
+        under_way.push(config, http, request);
     }
     Ok(())
+}
+
+fn timeout(milliseconds: i32) -> Duration {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)).min(LONGEST)
 }
 
 /// Stores an answer. One that a project's trigger or constraint refuses is lost, without affecting others.
@@ -289,4 +329,17 @@ async fn receive(request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Er
         timed_out: false,
         error: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: every request ended after a minute.
+    #[test]
+    fn a_request_has_the_time_that_it_asks_for_within_limits() {
+        for (asked, seconds) in [(5_000, 5), (300_000, 300), (400_001, 400), (i32::MAX, 400), (-1, 0)] {
+            assert_eq!(timeout(asked), Duration::from_secs(seconds), "{asked}");
+        }
+    }
 }

@@ -66,6 +66,23 @@ async fn queued_requests_are_not_blocked_by_hanging_or_unstorable_ones() {
     db.stop().await;
 }
 
+/// Requests with a long timeout leave slots to others.
+#[tokio::test]
+async fn long_requests_leave_slots_to_short_ones() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_net").await.expect("the extension");
+    let (silent, good) = (target(false), target(true));
+    let all = format!("select net.http_get('{silent}', timeout_milliseconds => 300000) from generate_series(1, 60)");
+    query(&db.url, &all).await.expect("requests");
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
+    wait_for(&db, "select count(*) = 35 from net.http_request_queue").await;
+    query(&db.url, &format!("select net.http_get('{good}') from generate_series(1, 30)")).await.expect("requests");
+    wait_for(&db, "select count(*) = 30 from net._http_response where status_code = 200").await;
+    assert_eq!(db.one("select count(*) from net.http_request_queue").await, "35");
+    jobs.stop().await;
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn a_request_that_is_being_taken_at_a_stop_is_sent_and_its_response_is_stored() {
     let db = Fixture::with_platform().await;
@@ -172,5 +189,36 @@ async fn a_run_that_ends_soon_after_a_stop_is_recorded() {
     wait_for(&db, "select exists (select from cron.job_run_details where status = 'running')").await;
     jobs.stop().await;
     assert_eq!(db.one("select count(*) from cron.job_run_details where status <> 'succeeded'").await, "0");
+    db.stop().await;
+}
+
+/// Regression: with more jobs in a minute than may run at once, some were never run.
+#[tokio::test]
+async fn runs_that_find_no_place_wait_for_one() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    let all = "select cron.schedule('job ' || n, '* * * * *', 'select pg_sleep(3)') from generate_series(1, 40) n";
+    query(&db.url, all).await.expect("jobs");
+    // Not shortly before the next minute, in which the rest would run anyway.
+    wait_for(&db, "select extract(second from now()) < 30").await;
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
+    wait_for(&db, "select count(distinct jobid) = 40 from cron.job_run_details where status = 'succeeded'").await;
+    assert_eq!(db.one("select count(*) - count(distinct jobid) from cron.job_run_details").await, "0");
+    jobs.stop().await;
+    db.stop().await;
+}
+
+/// Regression: a run that was due while its job ran was lost.
+#[tokio::test]
+async fn a_run_begins_as_soon_as_the_one_before_has_ended() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    query(&db.url, "select cron.schedule('long', '1 second', 'select pg_sleep(1.2)')").await.expect("a job");
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
+    wait_for(&db, "select count(*) >= 4 from cron.job_run_details where status = 'succeeded'").await;
+    let pause = "select min(begun - ended) < interval '500 ms' and min(begun - ended) >= interval '0'
+                 from (select start_time as begun, lag(end_time) over (order by runid) as ended from cron.job_run_details) r";
+    assert_eq!(db.one(pause).await, "t");
+    jobs.stop().await;
     db.stop().await;
 }
