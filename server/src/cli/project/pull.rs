@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::ask::defaults_to_yes;
 use super::diff::{OtherEngines, between};
-use super::squash::schema_of;
+use super::squash::{rows_beside, schema_of};
 use super::target::{Target, TargetArgs};
 use super::{open, say};
 use crate::cli::database::block_on;
@@ -71,14 +71,14 @@ pub fn pull(args: &PullArgs) -> anyhow::Result<()> {
 
 /// The whole schema, including policies and triggers on the platform's tables.
 async fn whole(project: &Project, target: &Target) -> anyhow::Result<String> {
-    let declared: Vec<String> = project.buckets().into_iter().map(|bucket| bucket.name).collect();
-    let (schema, has_rows) = schema_of(&target.url, &declared).await?;
-    if has_rows {
-        say(
-            "WARN: rows such as buckets and jobs of cron are not included: add them to a migration or to supabase/seed.sql.",
-        );
+    let rows = rows_beside(&target.url, project).await?;
+    if !rows.is_empty() {
+        say(&format!(
+            "WARN: the rows of {} are not included: add them to a migration or to supabase/seed.sql.",
+            rows.join(", ")
+        ));
     }
-    Ok(schema)
+    schema_of(&target.url).await
 }
 
 /// Fails if the database's history differs from the files.

@@ -37,14 +37,14 @@ pub fn squash(project: &Project, until: Option<&str>) -> anyhow::Result<()> {
             "migration {pending} is not applied: run 'ferrobase migration up' first, so that the history can be updated"
         );
     }
-    let declared: Vec<String> = project.buckets().into_iter().map(|bucket| bucket.name).collect();
-    let (schema, has_rows) = block_on(async {
+    let (schema, rows) = block_on(async {
         say("Creating shadow database...");
         let shadow = Copy::start(&project.without_migrations()?).await?;
         let squashed = async {
             let url = shadow.database_url();
             migrate::project::migrations(&url, paths, None, &|line| say(line)).await?;
-            schema_of(&url, &declared).await
+            let rows = [rows_beside(&url, project).await?, own_rows(&url).await?].concat();
+            Ok((schema_of(&url).await?, rows))
         }
         .await;
         shadow.end().await?;
@@ -64,32 +64,71 @@ pub fn squash(project: &Project, until: Option<&str>) -> anyhow::Result<()> {
             .await?)
     })?;
     say(&format!("Squashed local migrations to {}", shown(newest)));
-    if has_rows {
-        say(
-            "WARN: rows that migrations inserted, such as buckets, jobs of cron and secrets of the vault, are not in it: write them \
-             into the file or into supabase/seed.sql, or take the former files back from git.",
-        );
+    if !rows.is_empty() {
+        say(&format!(
+            "WARN: the rows that migrations inserted into {} are not in it: write them into the file or into supabase/seed.sql, or \
+             take the former files back from git.",
+            rows.join(", ")
+        ));
     }
     Ok(())
 }
 
-/// The schema as SQL, and whether the migrations also created buckets or jobs. `declared`: buckets of the configuration.
-pub async fn schema_of(url: &str, declared: &[String]) -> anyhow::Result<(String, bool)> {
+/// The schema as SQL.
+pub async fn schema_of(url: &str) -> anyhow::Result<String> {
     let client = super::target::connect(url).await?;
     let major: i32 = client.query_one("select current_setting('server_version_num')::int / 10000", &[]).await?.get(0);
-    let others =
-        "select exists (select from storage.buckets where name <> all ($1)), to_regclass('cron.job') is not null";
-    let row = client.query_one(others, &[&declared]).await?;
-    let (has_buckets, has_cron): (bool, bool) = (row.get(0), row.get(1));
-    let has_jobs = has_cron && client.query_one("select exists (select from cron.job)", &[]).await?.get(0);
-    let has_rows = has_buckets || has_jobs;
     let (mut schema, whole) = dump::schemas(url, u32::try_from(major)?)?;
     for statement in
         migrate::split_statements(&whole).iter().filter(|statement| is_projects_on_platform(statement.text))
     {
         schema.push_str(&format!("{};\n\n", statement.text));
     }
-    Ok((schema, has_rows))
+    Ok(schema)
+}
+
+/// The platform's tables that a schema is not complete without, and that have other rows than those of the project's configuration.
+pub async fn rows_beside(url: &str, project: &Project) -> anyhow::Result<Vec<String>> {
+    let client = super::target::connect(url).await?;
+    let buckets: Vec<String> = project.buckets().into_iter().map(|bucket| bucket.name).collect();
+    let secrets: Vec<String> = project.vault().into_iter().map(|(name, _)| name).collect();
+    let mut found = Vec::new();
+    for (table, name, declared) in [
+        ("storage.buckets", "name", buckets),
+        ("cron.job", "null::text", vec![]),
+        ("vault.secrets", "name", secrets),
+        ("pgmq.meta", "null::text", vec![]),
+    ] {
+        if !client.query_one("select to_regclass($1) is not null", &[&table]).await?.get::<_, bool>(0) {
+            continue;
+        }
+        let others = format!("select exists (select from {table} where {name} is null or {name} <> all ($1))");
+        if client.query_one(&others, &[&declared]).await?.get(0) {
+            found.push(table.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// The project's own tables that have rows.
+async fn own_rows(url: &str) -> anyhow::Result<Vec<String>> {
+    let client = super::target::connect(url).await?;
+    let tables = "select n.nspname, format('%I.%I', n.nspname, c.relname)
+                  from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                  where c.relkind = 'r' and has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')
+                    and not exists (select from pg_depend d
+                                    where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+                  order by 2";
+    let mut found = Vec::new();
+    for row in client.query(tables, &[]).await? {
+        let (schema, table): (String, String) = (row.get(0), row.get(1));
+        if !dump::is_platform(&schema)
+            && client.query_one(&format!("select exists (select from {table})"), &[]).await?.get(0)
+        {
+            found.push(table);
+        }
+    }
+    Ok(found)
 }
 
 fn shown(path: &Path) -> String {
