@@ -184,6 +184,51 @@ async fn a_project_starts_with_migrations_seeds_and_buckets_and_stops() {
     assert!(!exists(&project.root.join(".ferrobase/db")), "the data is gone");
 }
 
+/// Regression: roles were never made if the first start failed at them or after them.
+#[actix_web::test]
+async fn roles_are_made_by_a_later_start_and_only_once() {
+    let migration = "supabase/migrations/1_notes.sql";
+    let files = [
+        ("supabase/roles.sql", "create role reporter nologi;"),
+        (migration, "create table notes (id int);\ngrant oops;"),
+    ];
+    let project = Project::new("roles", "", &files);
+    let (success, _, told) = project.run(&["start"]);
+    assert!(!success && told.contains("supabase/roles.sql") && told.contains("continues from there"), "{told}");
+    project.write("supabase/roles.sql", "create role reporter nologin;");
+    let (success, _, told) = project.run(&["start"]);
+    assert!(!success && told.contains("1_notes.sql"), "{told}");
+    project.write(migration, "create table notes (id int);\ngrant select on notes to reporter;");
+    project.ok(&["start"]);
+    assert_eq!(project.one("select has_table_privilege('reporter', 'notes', 'select')").await, "t");
+}
+
+/// Regressions: a start closed buckets whose configuration does not say whether they are public; and `seed buckets` kept files that
+/// have changed.
+#[actix_web::test]
+async fn later_starts_keep_what_is_in_buckets_and_seed_buckets_replaces_it() {
+    let config = "[storage.buckets.shared]\nobjects_path = \"./shared\"\n[storage.buckets.closed]\npublic = false\n";
+    let project = Project::new("buckets", config, &[("supabase/shared/one.txt", "first")]);
+    project.ok(&["start"]);
+    let state =
+        "select string_agg(concat_ws(' ', name, public, file_size_limit, allowed_mime_types), ', ' order by name)
+                 from storage.buckets";
+    assert_eq!(project.one(state).await, "closed f, shared f");
+    project
+        .one("update storage.buckets set public = true, file_size_limit = 9, allowed_mime_types = '{text/plain}'")
+        .await;
+    project.write("supabase/shared/one.txt", "second");
+    project.write("supabase/shared/two.txt", "more");
+    project.ok(&["stop"]);
+    project.ok(&["start"]);
+    assert_eq!(project.one(state).await, "closed f 9 {text/plain}, shared t 9 {text/plain}");
+    let stored = async |name: &str| project.get(&format!("/storage/v1/object/public/shared/{name}"), "").await;
+    assert_eq!(stored("one.txt").await, (200, "first".to_owned()));
+    assert_eq!(stored("two.txt").await, (200, "more".to_owned()));
+    project.ok(&["seed", "buckets"]);
+    assert_eq!(stored("one.txt").await, (200, "second".to_owned()));
+}
+
 /// Processes that work below a folder: PostgreSQL's do so in their data directory, a server in its project.
 fn processes_below(folder: &Path) -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

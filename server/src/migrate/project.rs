@@ -11,7 +11,7 @@ use super::MigrateError;
 use super::files::{self, SqlFile};
 use super::ledger::Ledger;
 use super::locks::Attempt;
-use super::runner::{Plan, Set, Step, Unit, WhenChanged};
+use super::runner::{Plan, Set, Step, Unit, WhenChanged, unwatched};
 use super::session::Session;
 
 /// What `supabase_functions` needs, on pg_net.
@@ -19,6 +19,9 @@ pub(super) const WEBHOOKS: &str = include_str!("../../../sql/project/webhooks.sq
 
 /// Drops what the project made in a database that cannot be made anew.
 const CLEAR: &str = include_str!("clear.sql");
+
+/// The name of the project's roles, in errors and in the record.
+const ROLES: &str = "supabase/roles.sql";
 
 /// Receives progress, one line at a time.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
@@ -83,7 +86,8 @@ pub async fn remember(admin_url: &str, id: &str, is_complete: bool) -> Result<()
 
 /// What a new database of a project gets before its migrations.
 pub struct ProjectSetup<'a> {
-    /// `supabase/roles.sql`, if there is one.
+    /// `supabase/roles.sql`, if there is one. It is recorded like a seed, so that it runs once, however often the first start is
+    /// interrupted.
     pub roles: Option<&'a Path>,
     /// Whether the API roles get access to new tables in `public`.
     pub exposes_new_tables: bool,
@@ -127,12 +131,15 @@ pub async fn begin(admin_url: &str, url: &str, setup: &ProjectSetup<'_>) -> Resu
             .await?;
     }
     if let Some(path) = setup.roles {
-        run_unrecorded(&session, &files::file(path)?).await?;
+        let roles = [SqlFile { file: ROLES.to_owned(), ..files::file(path)? }];
+        let set =
+            Set { files: &roles, ledger: Ledger::ProjectSeeds, when_changed: WhenChanged::Keep, unit: Unit::File };
+        Plan::of(&session, set).await?.carry_out(&session, &unwatched).await?;
     }
     Ok(())
 }
 
-/// Runs files that are not recorded, such as `roles.sql` and declared schemas: each in one transaction, in the given order. The names
+/// Runs files that are not recorded, such as roles of `db push` and declared schemas: each in one transaction, in the given order. The names
 /// are used in errors.
 pub async fn globals(url: &str, named: &[(String, PathBuf)]) -> Result<(), MigrateError> {
     let session = Session::connect_alone(url).await?;
@@ -297,9 +304,10 @@ pub async fn buckets(url: &str, buckets: &[DeclaredBucket]) -> Result<(), Migrat
             .client
             .execute(
                 "insert into storage.buckets (id, name, public, file_size_limit, allowed_mime_types)
-                 values ($1, $1, $2, $3, $4)
-                 on conflict (id) do update set public = excluded.public, file_size_limit = excluded.file_size_limit,
-                   allowed_mime_types = excluded.allowed_mime_types, updated_at = now()",
+                 values ($1, $1, coalesce($2, false), $3, $4)
+                 on conflict (id) do update set public = coalesce($2, buckets.public),
+                   file_size_limit = coalesce($3, buckets.file_size_limit),
+                   allowed_mime_types = coalesce($4, buckets.allowed_mime_types), updated_at = now()",
                 &[&bucket.name, &bucket.public, &bucket.file_size_limit, &bucket.allowed_mime_types],
             )
             .await?;
@@ -307,11 +315,11 @@ pub async fn buckets(url: &str, buckets: &[DeclaredBucket]) -> Result<(), Migrat
     Ok(())
 }
 
-/// A declared bucket; `None` leaves a limit to the server.
+/// A declared bucket; `None` leaves a property as it is. In a new bucket it is private, and without limits of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredBucket {
     pub name: String,
-    pub public: bool,
+    pub public: Option<bool>,
     pub file_size_limit: Option<i64>,
     pub allowed_mime_types: Option<Vec<String>>,
 }

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::Project;
-use super::values::parse_size;
+use super::values::{parse_flag, parse_size};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     pub name: String,
-    pub public: bool,
-    /// Bytes; `None` means the global limit.
+    /// `None` if the configuration does not say it. The same goes for the limits.
+    pub public: Option<bool>,
+    /// Bytes.
     pub file_size_limit: Option<u64>,
     pub allowed_mime_types: Option<Vec<String>>,
     /// The folder whose files are uploaded.
@@ -25,7 +26,7 @@ impl Project {
                 let path = |key: &str| format!("storage.buckets.{name}.{key}");
                 let size = self.values.text(&path("file_size_limit")).and_then(|text| parse_size(&text));
                 Bucket {
-                    public: self.values.flag(&path("public"), false),
+                    public: self.values.text(&path("public")).and_then(|text| parse_flag(&text)),
                     file_size_limit: size.filter(|size| *size > 0),
                     allowed_mime_types: self.value_list(&path("allowed_mime_types")).filter(|types| !types.is_empty()),
                     objects: self.values.text(&path("objects_path")).map(|folder| self.folder().join(folder)),
@@ -88,13 +89,13 @@ mod tests {
         buckets.sort_by(|a, b| a.name.cmp(&b.name));
         assert_eq!(
             (buckets[0].name.as_str(), buckets[0].public, buckets[0].file_size_limit),
-            ("images", true, Some(1 << 20))
+            ("images", Some(true), Some(1 << 20))
         );
         let keys: Vec<_> = buckets[0].files().into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["a.png", "deep/b.png"]);
         assert_eq!(
             (buckets[1].public, buckets[1].allowed_mime_types.clone(), buckets[1].files().len()),
-            (false, None, 0)
+            (None, None, 0)
         );
     }
 }

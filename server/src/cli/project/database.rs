@@ -15,7 +15,7 @@ use super::pull::{PullArgs, pull};
 use super::push::{PushArgs, push};
 use super::query::{QueryArgs, query};
 use super::running::Place;
-use super::serve::{Extent, Progress, declare_buckets, fill_buckets};
+use super::serve::{Extent, Present, Progress, declare_buckets, fill_buckets};
 use super::start::{delete_data, in_background, start_plainly};
 use super::target::{TargetArgs, logins};
 use super::{open, say, settings};
@@ -199,6 +199,7 @@ pub fn seed_buckets(is_linked: bool) -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     block_on(async {
         declare_buckets(&project, &logins.url).await?;
-        fill_buckets(&project, &format!("http://{}", settings.server.listen), &keys, &Progress::Terminal).await
+        let api = format!("http://{}", settings.server.listen);
+        fill_buckets(&project, &api, &keys, Present::Replace, &Progress::Terminal).await
     })
 }

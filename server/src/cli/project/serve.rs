@@ -61,10 +61,11 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
             _ => error,
         })?;
         let outcome = match stop.before(prepare(project, extent, &source, &settings, &database, progress)).await {
-            Some(Ok(urls)) => {
+            Some(Ok(Prepared { urls, is_new })) => {
+                let present = if is_new { Present::Replace } else { Present::Keep };
                 let api = format!("http://{}", settings.server.listen);
                 let ready = async |keys: &ApiKeys| {
-                    if let Err(error) = fill_buckets(project, &api, keys, progress).await {
+                    if let Err(error) = fill_buckets(project, &api, keys, present, progress).await {
                         progress.tell(&format!("WARN: {error:#}"));
                     }
                     progress.tell(READY);
@@ -97,7 +98,15 @@ fn with_next_step(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Brings the database to the state that the project's files describe. Returns the server's logins.
+/// A database in the state that the project's files describe.
+pub struct Prepared {
+    /// The server's logins.
+    pub urls: PlatformUrls,
+    /// Whether it was completed just now.
+    pub is_new: bool,
+}
+
+/// Brings the database to the state that the project's files describe.
 pub async fn prepare(
     project: &Project,
     extent: &Extent,
@@ -105,7 +114,7 @@ pub async fn prepare(
     settings: &Settings,
     database: &Database,
     progress: &Progress,
-) -> anyhow::Result<PlatformUrls> {
+) -> anyhow::Result<Prepared> {
     let (admin, url) = (&database.logins.admin_url, &database.logins.url);
     let secret = settings.server.jwt_secret.reveal();
     let known = migrate::project::known(admin, url).await?;
@@ -127,15 +136,13 @@ pub async fn prepare(
                 "New tables of public are open to the API roles, as most projects expect; api.auto_expose_new_tables says otherwise",
             );
         }
-        // After an interrupted first start, the project's roles may exist already.
-        let is_first = known.id.is_none();
         let setup = ProjectSetup {
-            roles: Some(roles.as_path()).filter(|path| is_first && path.is_file()),
+            roles: Some(roles.as_path()).filter(|path| path.is_file()),
             exposes_new_tables: project.exposes_new_tables(),
             jwt_secret: secret,
             jwt_expiry: Reader::new(source).text_or(&["GOTRUE_JWT_EXP"], "3600").parse().unwrap_or(3600),
         };
-        migrate::project::begin(admin, url, &setup).await.context("supabase/roles.sql")?;
+        migrate::project::begin(admin, url, &setup).await?;
     }
     let tell = |line: &str| progress.tell(line);
     if project.has_migrations_enabled() {
@@ -156,7 +163,7 @@ pub async fn prepare(
         migrate::project::remember(admin, &project.id, true).await?;
     }
     declare_buckets(project, url).await?;
-    Ok(urls)
+    Ok(Prepared { urls, is_new: !known.is_complete })
 }
 
 /// Refuses a database that was made from another project's files.
@@ -205,13 +212,28 @@ pub async fn declare_buckets(project: &Project, url: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Uploads the files in the buckets' folders. Existing objects stay unchanged.
-pub async fn fill_buckets(project: &Project, api: &str, keys: &ApiKeys, progress: &Progress) -> anyhow::Result<()> {
+/// What becomes of an object that is in a bucket and in its folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Present {
+    /// At a later start, for the sake of its speed and of what users have changed.
+    Keep,
+    /// In a new database and by `seed buckets`, as with the CLI.
+    Replace,
+}
+
+/// Uploads the files in the buckets' folders.
+pub async fn fill_buckets(
+    project: &Project,
+    api: &str,
+    keys: &ApiKeys,
+    present: Present,
+    progress: &Progress,
+) -> anyhow::Result<()> {
     let store = Client::new(api, keys.service_role())?;
     for bucket in project.buckets() {
         for (name, path) in bucket.files() {
             let key = format!("{}/{name}", bucket.name);
-            if store.exists(&key).await? {
+            if present == Present::Keep && store.exists(&key).await? {
                 continue;
             }
             progress.tell(&format!("Uploading: {} => {key}", path.display()));

@@ -10,7 +10,7 @@ use super::folder::{Folder, end_marked};
 use super::reset::Seed;
 use crate::app::App;
 use crate::cli::project::running::{FAILED, Place, READY};
-use crate::cli::project::serve::{Extent, Progress, fill_buckets, prepare};
+use crate::cli::project::serve::{Extent, Present, Progress, fill_buckets, prepare};
 use crate::cli::project::settings;
 use crate::cli::serve::{Database, Listeners, Ports, Started, raise_descriptors, serve};
 use crate::cli::stop::Stop;
@@ -130,7 +130,8 @@ async fn serve_copy(
         let prepared = async {
             if is_template {
                 let extent = Extent { until: None, has_seeds: true };
-                return prepare(&project, &extent, &source, &settings, &database, progress).await;
+                let prepared = prepare(&project, &extent, &source, &settings, &database, progress).await;
+                return prepared.map(|prepared| prepared.urls);
             }
             let given = GivenUrls::read(&Reader::new(&source));
             Ok(migrate::prepare(&database.logins.admin_url, settings.server.jwt_secret.reveal(), &given).await?)
@@ -156,7 +157,7 @@ async fn serve_copy(
         let (filled, is_filled) = tokio::sync::oneshot::channel();
         let ready = async |keys: &ApiKeys| {
             if is_template {
-                let _ = filled.send(fill_buckets(&project, &api, keys, progress).await);
+                let _ = filled.send(fill_buckets(&project, &api, keys, Present::Replace, progress).await);
             } else {
                 if let Some(seed) = &seed {
                     seed.prepare().await;
