@@ -394,7 +394,7 @@ async fn limits_end_only_what_is_over_them() {
         ("FERROBASE_FUNCTION_CPU_SECONDS", "1"),
         ("FERROBASE_FUNCTION_PROCESS_MB", "300"),
         ("FERROBASE_FUNCTION_BODY_MB", "2"),
-        ("FERROBASE_FUNCTION_CALLS", "3"),
+        ("FERROBASE_FUNCTION_CALLS", "4"),
     ];
     let functions = [("work", work), ("hoard", hoard), ("count", count), ("wait", wait)];
     let (_project, call) = started("limits", &functions, &settings);
@@ -427,11 +427,125 @@ async fn limits_end_only_what_is_over_them() {
         assert_eq!(answered(call.post("count").body(body)).await, (413, too_large.to_owned()));
     }
 
-    let answers = futures_util::future::join_all((0..4).map(|_| call.text("wait"))).await;
+    // A client has half of the calls.
+    let other =
+        reqwest::Client::builder().local_address(std::net::IpAddr::from([127, 0, 0, 2])).build().expect("a client");
+    let others = || answered(other.post(format!("{}/wait", call.base)).bearer_auth(&call.key));
+    let ours = futures_util::future::join_all((0..4).map(|_| call.text("wait")));
+    let theirs = futures_util::future::join_all((0..2).map(|_| others()));
+    let (answers, theirs) = futures_util::join!(ours, theirs);
     let count = |code| answers.iter().filter(|answer| answer.0 == code).count();
-    assert_eq!((count(200), count(503)), (3, 1), "{answers:?}");
+    assert_eq!((count(200), count(503)), (2, 2), "{answers:?}");
     let refused = r#"{"code":"SERVICE_UNAVAILABLE","message":"Too many calls of this function at once"}"#;
     assert!(answers.iter().any(|answer| answer.1 == refused), "{answers:?}");
+    assert!(theirs.iter().all(|answer| answer.0 == 200), "{theirs:?}");
+}
+
+/// The processes of a project's functions.
+fn denos(project: &Project) -> Vec<u32> {
+    let folder = format!("{}/", project.root.display());
+    let entries = std::fs::read_dir("/proc").expect("processes").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.contains("--preload") && line.contains(&folder)
+    })
+    .collect()
+}
+
+/// Until so many processes of functions are left.
+async fn left(project: &Project, count: usize) {
+    let begun = Instant::now();
+    while denos(project).len() != count {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?} instead of {count}", denos(project));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Regression: a function had no limits until it listened.
+#[cfg(target_os = "linux")]
+#[actix_web::test]
+async fn limits_count_while_a_function_boots() {
+    // At most 500 MB, and then nothing more.
+    let hoard = "const all = [];\nfor (let n = 0; n < 125; n++) {\n  all.push(new Uint8Array(4 << 20).fill(1));\n\
+         await new Promise((done) => setTimeout(done, 5));\n}\nawait new Promise(() => setInterval(() => all, 1000));\n";
+    let spin = "for (;;) Math.sqrt(2);\n";
+    let settings = [("FERROBASE_FUNCTION_PROCESS_MB", "200"), ("FERROBASE_FUNCTION_CPU_SECONDS", "1")];
+    let (project, call) = started("boots", &[("hoard", hoard), ("spin", spin)], &settings);
+    let begun = Instant::now();
+    assert_eq!(call.text("hoard").await.0, 546);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    left(&project, 0).await;
+    let again = Instant::now();
+    assert_eq!(call.text("hoard").await.0, 546, "the failure is remembered");
+    assert!(again.elapsed() < Duration::from_secs(1), "{:?}", again.elapsed());
+
+    let spinning = tokio::spawn(call.post("spin").send());
+    left(&project, 1).await;
+    let adjusted = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", denos(&project)[0])).expect("a process");
+    assert_eq!(adjusted.trim(), "1000", "it is the first that the system ends");
+    assert_eq!(spinning.await.expect("it ran").expect("an answer").status(), 546);
+    left(&project, 0).await;
+}
+
+/// Regression: a function that blocked was left behind by a killed server.
+#[cfg(target_os = "linux")]
+#[actix_web::test]
+async fn functions_end_with_a_killed_server() {
+    let spin = "Deno.serve((request) => {\n  if (request.url.includes('spin')) for (;;) Math.sqrt(2);\n  return new Response('fine');\n});\n";
+    let (project, call) = started("orphans", &[("busy", spin)], &[("FERROBASE_FUNCTION_CPU_SECONDS", "600")]);
+    assert_eq!(call.text("busy").await, (200, "fine".to_owned()));
+    let spinning = tokio::spawn(call.post("busy?spin").send());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    left(&project, 1).await;
+    let server = std::fs::read_to_string(project.root.join(".ferrobase/server.lock")).expect("a process");
+    let server = rustix::process::Pid::from_raw(server.trim().parse().expect("a number")).expect("a process");
+    rustix::process::kill_process(server, rustix::process::Signal::KILL).expect("killed");
+    left(&project, 0).await;
+    assert!(spinning.await.expect("it ran").is_err());
+}
+
+/// Regressions: output without an end of line hid the message that a function listens; and answers without a type had one.
+#[actix_web::test]
+async fn output_without_a_newline_and_answers_without_a_type_work() {
+    let eager = "Deno.stdout.writeSync(new TextEncoder().encode('starting..'));\nDeno.serve((request) => {\n\
+         const query = new URL(request.url).search;\n  if (query === '?empty') return new Response(null, { status: 204 });\n\
+         return new Response(new ReadableStream({ start(out) { out.enqueue(new TextEncoder().encode('a text')); out.close(); } }));\n});\n";
+    let (project, call) = started("output", &[("eager", eager)], &[]);
+    let begun = Instant::now();
+    let answer = call.post("eager").send().await.expect("an answer");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!((answer.status().as_u16(), answer.headers().get("content-type")), (200, None));
+    assert_eq!(answer.text().await.expect("a body"), "a text");
+    let empty = call.post("eager?empty").send().await.expect("an answer");
+    assert_eq!((empty.status().as_u16(), empty.headers().get("content-type")), (204, None));
+    logged(&project, "[Info] starting..", 1).await;
+}
+
+/// Regression: each function added a process, however many there were.
+#[actix_web::test]
+async fn all_functions_share_a_number_of_processes() {
+    let plain = "Deno.serve(async (request) => {\n\
+         if (request.url.includes('wait')) await new Promise((done) => setTimeout(done, 20000));\n  return new Response('fine');\n});\n";
+    let functions = [("one", plain), ("two", plain), ("three", plain)];
+    let (project, call) = started("places", &functions, &[("FERROBASE_FUNCTION_PROCESSES", "2")]);
+    for _ in 0..2 {
+        for (name, _) in functions {
+            assert_eq!(call.text(name).await, (200, "fine".to_owned()), "{name}");
+            assert!(denos(&project).len() <= 2, "{:?}", denos(&project));
+        }
+    }
+    // Busy ones are waited for, for a while.
+    let busy = ["two?wait", "three?wait"].map(|path| tokio::spawn(call.post(path).send()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let full = r#"{"code":"SERVICE_UNAVAILABLE","message":"Too many functions are busy"}"#;
+    assert_eq!(call.text("one").await, (503, full.to_owned()));
+    assert!(denos(&project).len() <= 2, "{:?}", denos(&project));
+    for answer in busy {
+        assert_eq!(answer.await.expect("it ran").expect("an answer").status(), 200);
+    }
+    assert_eq!(call.text("one").await, (200, "fine".to_owned()));
 }
 
 /// Websockets that never end keep neither processes nor the server, and at a stop work in the background is finished.

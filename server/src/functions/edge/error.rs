@@ -27,6 +27,8 @@ pub enum RelayError {
     Busy,
     #[error("Too many calls of this function at once")]
     Crowded,
+    #[error("Too many functions are busy")]
+    Full,
     #[error("Request body is too large")]
     TooLarge,
 }
@@ -41,7 +43,7 @@ impl RelayError {
             Self::Exited => (500, json!("WORKER_ERROR"), "WORKER_ERROR"),
             Self::Limit => (546, json!("WORKER_LIMIT"), "WORKER_RESOURCE_LIMIT"),
             Self::Timeout => (504, json!("IDLE_TIMEOUT"), "IDLE_TIMEOUT"),
-            Self::Busy | Self::Crowded => (503, json!("SERVICE_UNAVAILABLE"), "SERVICE_UNAVAILABLE"),
+            Self::Busy | Self::Crowded | Self::Full => (503, json!("SERVICE_UNAVAILABLE"), "SERVICE_UNAVAILABLE"),
             Self::TooLarge => (413, json!("PAYLOAD_TOO_LARGE"), "PAYLOAD_TOO_LARGE"),
         };
         let message = match self {

@@ -8,6 +8,7 @@ mod error;
 mod metrics;
 mod relay;
 mod stand_ins;
+mod turns;
 mod usage;
 mod watch;
 mod worker;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch as channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch as channel};
 
 pub use metrics::Received;
 pub use relay::call;
@@ -30,6 +31,7 @@ use crate::jwt::Issuers;
 use crate::outgoing;
 use crate::project::{FunctionConfig, Project, ProjectError, Served, find_deno};
 use metrics::Metrics;
+use turns::Turns;
 use worker::{StartError, Worker};
 
 /// How edge functions are run.
@@ -101,10 +103,14 @@ pub struct Limits {
     pub process_mb: u64,
     /// `FERROBASE_FUNCTION_BODY_MB`: a request's body, in bytes; `None` is no limit.
     pub body: Option<u64>,
-    /// `FERROBASE_FUNCTION_CALLS`: calls of a function at once.
+    /// `FERROBASE_FUNCTION_PROCESSES`: processes of all functions together, at least one.
+    pub processes: usize,
+    /// `FERROBASE_FUNCTION_CALLS`: calls of a function at once; a client's network has at most half of them.
     pub calls: usize,
     /// `FERROBASE_FUNCTION_CPU_SECONDS`: processor time per request in one stretch, see [`usage`].
     pub cpu: Duration,
+    /// Processor time until a new process listens.
+    pub boot_cpu: Duration,
     /// `FERROBASE_FUNCTION_WALL_SECONDS`: the age at which a worker gets no more requests, and how long it may take to finish those
     /// that it has.
     pub wall_clock: Duration,
@@ -126,7 +132,7 @@ impl Limits {
             return self;
         }
         let time = Self::INSPECTED;
-        Self { cpu: time, wall_clock: time, response: time, boot: time, idle: time, ..self }
+        Self { cpu: time, boot_cpu: time, wall_clock: time, response: time, boot: time, idle: time, ..self }
     }
 }
 
@@ -166,12 +172,15 @@ impl EdgeConfig {
         // The runtime itself and what V8 keeps outside of the heap's old part have to fit besides.
         let roomy = memory_mb.saturating_add(256);
         let body: u64 = reader.parse_or(&["FERROBASE_FUNCTION_BODY_MB"], "a number of megabytes", 100);
+        let cpu = seconds(reader, "FERROBASE_FUNCTION_CPU_SECONDS", 2);
         let limits = Limits {
             memory_mb,
             process_mb: reader.parse_or(&["FERROBASE_FUNCTION_PROCESS_MB"], "a number of megabytes", roomy),
             body: (body > 0).then(|| body.saturating_mul(1 << 20)),
+            processes: reader.parse_or(&["FERROBASE_FUNCTION_PROCESSES"], "a number of processes", 32).max(1),
             calls: reader.parse_or(&["FERROBASE_FUNCTION_CALLS"], "a number of calls", 1000),
-            cpu: seconds(reader, "FERROBASE_FUNCTION_CPU_SECONDS", 2),
+            cpu,
+            boot_cpu: cpu.max(BOOT_CPU),
             wall_clock: seconds(reader, "FERROBASE_FUNCTION_WALL_SECONDS", 400),
             response: seconds(reader, "FERROBASE_FUNCTION_RESPONSE_SECONDS", 150),
             boot: Duration::from_secs(60),
@@ -233,8 +242,12 @@ struct Inner {
     /// Incremented when files change. A worker of an older generation gets no more requests.
     generation: AtomicU64,
     metrics: Arc<Metrics>,
-    /// All processes, also those that finish their last requests.
+    /// All processes, also those that boot or finish their last requests.
     workers: Mutex<Vec<Weak<Worker>>>,
+    /// One for each process that may be added.
+    places: Arc<Semaphore>,
+    /// One for each process that may begin to boot.
+    boots: Arc<Semaphore>,
     /// Whether no process is started any more.
     is_stopping: AtomicBool,
     /// Whether websockets are closed, because the server stops.
@@ -265,14 +278,12 @@ impl Catalog {
 struct Function {
     config: FunctionConfig,
     current: Mutex<Current>,
-    /// One for each call that is in progress.
-    turns: Arc<Semaphore>,
+    turns: Turns,
 }
 
 impl Function {
     fn new(config: FunctionConfig, limits: Limits) -> Self {
-        let turns = Arc::new(Semaphore::new(limits.calls.min(Semaphore::MAX_PERMITS)));
-        Self { config, current: Mutex::default(), turns }
+        Self { config, current: Mutex::default(), turns: Turns::new(limits.calls) }
     }
 }
 
@@ -281,10 +292,28 @@ struct Current {
     /// The process that receives requests.
     worker: Option<Arc<Worker>>,
     starting: Option<Starting>,
-    /// The generation and time of the last failed start. The next request does not retry immediately.
-    failure: Option<(Instant, u64)>,
+    /// The last start, if it failed. The next request does not retry immediately.
+    failure: Option<Failure>,
     /// The generation and time of the last start with [`stand_ins`], because a registry could not be reached.
     stood_in: Option<(Instant, u64)>,
+}
+
+/// A failed start, which answers all requests for a while, unless a file changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Failure {
+    generation: u64,
+    error: error::RelayError,
+    when: Instant,
+    kept: Duration,
+}
+
+impl Failure {
+    /// Kept twice as long as the failure before it, within limits.
+    fn after(before: Option<Self>, generation: u64, error: error::RelayError) -> Self {
+        let before = before.filter(|before| before.generation == generation);
+        let kept = before.map_or(FAILURE_KEPT, |before| (before.kept * 2).min(FAILURE_KEPT_LONGEST));
+        Self { generation, error, when: Instant::now(), kept }
+    }
 }
 
 /// A process that is being started, for all requests that wait. It goes on even if none of them waits any longer.
@@ -294,8 +323,17 @@ struct Starting {
     outcome: channel::Receiver<Option<Result<Arc<Worker>, error::RelayError>>>,
 }
 
-/// How long a failed start answers all requests, unless a file changes.
+/// How long the first failed start answers all requests, and how long any of those that follow.
 const FAILURE_KEPT: Duration = Duration::from_secs(3);
+const FAILURE_KEPT_LONGEST: Duration = Duration::from_secs(30);
+/// How much processor time a start has, if a request has no more.
+const BOOT_CPU: Duration = Duration::from_secs(10);
+/// How long a start waits until a process of another function has ended, if there may not be more of them.
+const PLACE_WAIT: Duration = Duration::from_secs(10);
+/// How often it looks for a process that is idle.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long a booting process counts as one. Later it waits for something outside, and others may boot.
+const BOOT_TURN: Duration = Duration::from_secs(10);
 /// How long a function starts with stand-ins at once, unless a file changes. Then the registries are tried again.
 const STAND_INS_KEPT: Duration = Duration::from_secs(10 * 60);
 /// How many processes of a function may finish their last requests at a time. The oldest is ended before there are more.
@@ -311,6 +349,8 @@ impl Edge {
             .connect_timeout(Duration::from_secs(5))
             .build()?;
         let catalog = RwLock::new(Arc::new(Catalog::new(config.declared.clone(), None, config.limits)));
+        let places = Arc::new(Semaphore::new(config.limits.processes.min(Semaphore::MAX_PERMITS)));
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let in_development = config.in_development;
         let inner = Arc::new(Inner {
             config,
@@ -320,6 +360,8 @@ impl Edge {
             generation: AtomicU64::new(0),
             metrics: Arc::default(),
             workers: Mutex::default(),
+            places,
+            boots: Arc::new(Semaphore::new(processors.max(2))),
             is_stopping: AtomicBool::new(false),
             closes_sockets: channel::Sender::new(false),
             runtime: Handle::current(),
@@ -487,11 +529,11 @@ impl Inner {
         if self.is_stopping.load(Ordering::Acquire) {
             return Err(error::RelayError::Boot);
         }
-        if let Some((when, of)) = current.failure
-            && of == generation
-            && when.elapsed() < FAILURE_KEPT
+        if let Some(failure) = current.failure
+            && failure.generation == generation
+            && failure.when.elapsed() < failure.kept
         {
-            return Err(error::RelayError::Boot);
+            return Err(failure.error);
         }
         let (tell, outcome) = channel::channel(None);
         let starting = Starting { generation, outcome };
@@ -514,7 +556,9 @@ impl Inner {
                     current.failure = None;
                     current.worker = Some(Arc::clone(worker));
                 }
-                Err(_) => current.failure = Some((Instant::now(), generation)),
+                // There may be a place for it at once.
+                Err(error::RelayError::Full) => {}
+                Err(error) => current.failure = Some(Failure::after(current.failure, generation, *error)),
             }
             drop(current);
             let _ = tell.send(Some(outcome));
@@ -570,20 +614,75 @@ impl Inner {
         jwks: &str,
         stand_ins: Option<&Path>,
     ) -> Result<Arc<Worker>, StartError> {
+        let place = self.place().await?;
+        let Ok(turn) = Arc::clone(&self.boots).acquire_owned().await else {
+            return Err(StartError::Relayed(error::RelayError::Boot));
+        };
         let catalog = Arc::clone(&self.catalog.read());
         let (platform, process) = ((&self.platform, jwks), self.metrics.process());
         let (config, environment) = (&self.config, &catalog.environment);
-        let worker =
-            Worker::start(config, platform, environment, &function.config, generation, stand_ins, process).await?;
+        let (worker, boot) =
+            Worker::spawn(config, platform, environment, &function.config, generation, stand_ins, process).await?;
         usage::watch(&worker);
-        let mut workers = self.workers.lock();
-        workers.retain(|other| other.upgrade().is_some_and(|other| other.is_alive()));
-        workers.push(Arc::downgrade(&worker));
-        drop(workers);
+        worker.keep(place);
+        self.note(&worker);
+        {
+            let mut booting = std::pin::pin!(worker.boot(boot));
+            let early = tokio::time::timeout(BOOT_TURN, &mut booting).await;
+            drop(turn);
+            match early {
+                Ok(booted) => booted?,
+                Err(_) => booting.await?,
+            }
+        }
         if self.is_stopping.load(Ordering::Acquire) {
             worker.retire("termination");
         }
         Ok(worker)
+    }
+
+    fn note(&self, worker: &Arc<Worker>) {
+        let mut workers = self.workers.lock();
+        workers.retain(|other| other.upgrade().is_some_and(|other| other.is_alive()));
+        workers.push(Arc::downgrade(worker));
+    }
+
+    /// A place for another process. If there is none, the process that has been idle for the longest time leaves its own.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        let begun = Instant::now();
+        let mut leaving: Option<Arc<Worker>> = None;
+        loop {
+            if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+                return Ok(place);
+            }
+            if leaving.as_ref().is_none_or(|worker| !worker.is_alive() || worker.open() > 0) {
+                leaving = self.take_idlest();
+                if let Some(worker) = &leaving {
+                    self.retire(worker, "early_drop");
+                }
+            }
+            let next = tokio::time::timeout(LOOK_EVERY, Arc::clone(&self.places).acquire_owned()).await;
+            if let Ok(Ok(place)) = next {
+                return Ok(place);
+            }
+            if begun.elapsed() > PLACE_WAIT {
+                let processes = self.config.limits.processes;
+                tracing::warn!(
+                    processes,
+                    "an edge function is not started: there are as many processes as there may be"
+                );
+                return Err(StartError::Relayed(error::RelayError::Full));
+            }
+        }
+    }
+
+    /// The process that has been idle for the longest time. Its function does not have it any more.
+    fn take_idlest(&self) -> Option<Arc<Worker>> {
+        let catalog = Arc::clone(&self.catalog.read());
+        let idle = |function: &Arc<Function>| function.current.lock().worker.as_ref().map(|worker| worker.idle());
+        let idlest = catalog.functions.values().filter_map(|function| Some((idle(function)?, function)));
+        let (_, function) = idlest.filter(|(idle, _)| !idle.is_zero()).max_by_key(|(idle, _)| *idle)?;
+        function.current.lock().worker.take_if(|worker| !worker.idle().is_zero())
     }
 }
 
@@ -597,6 +696,18 @@ enum Found {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_function_that_keeps_failing_is_started_less_and_less_often() {
+        let failed = |before, generation| Failure::after(before, generation, error::RelayError::Limit);
+        let mut failure = failed(None, 1);
+        assert_eq!((failure.kept, failure.error), (FAILURE_KEPT, error::RelayError::Limit));
+        for seconds in [6, 12, 24, 30, 30] {
+            failure = failed(Some(failure), 1);
+            assert_eq!(failure.kept, Duration::from_secs(seconds));
+        }
+        assert_eq!(failed(Some(failure), 2).kept, FAILURE_KEPT, "its files have changed");
+    }
+
     #[tokio::test]
     async fn figures_are_shown_in_development_only() {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -605,8 +716,10 @@ mod tests {
                 memory_mb: 1,
                 process_mb: 0,
                 body: None,
+                processes: 1,
                 calls: 1,
                 cpu: Duration::ZERO,
+                boot_cpu: Duration::ZERO,
                 wall_clock: Duration::ZERO,
                 response: Duration::ZERO,
                 boot: Duration::ZERO,

@@ -1,6 +1,7 @@
 //! Relays a request to a function's process and its response back, streaming both bodies.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -104,13 +105,14 @@ async fn forward(
         }
         hand_on(request, announced).await?;
     }
-    let turn = Arc::clone(&function.turns).try_acquire_owned().map_err(|_| RelayError::Crowded)?;
+    let turn = function.turns.take(client(request)).ok_or(RelayError::Crowded)?;
     let mut visit = inner.worker(&function).await?.enter(received, turn);
     let worker = Arc::clone(&visit.worker);
     // The function's own path begins with its name.
     let path = request.uri().path_and_query().map_or("/", |target| target.as_str());
     let target = path.strip_prefix("/functions/v1").unwrap_or(path);
-    let url = format!("http://127.0.0.1:{}{target}", worker.port);
+    let port = worker.port().ok_or(RelayError::Boot)?;
+    let url = format!("http://127.0.0.1:{port}{target}");
     let method = reqwest::Method::from_bytes(request.method().as_str().as_bytes()).map_err(|_| RelayError::NotFound)?;
     let mut call = inner.http.request(method, url);
     for (name, value) in request.headers() {
@@ -188,11 +190,14 @@ fn announced(request: &HttpRequest) -> Option<u64> {
     request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
+fn client(request: &HttpRequest) -> Option<IpAddr> {
+    request.app_data::<web::Data<TrustedProxies>>().and_then(|proxies| client_address(request, proxies))
+}
+
 /// Lets the body of `request` be longer than others, because the function reads it as it arrives.
 async fn hand_on(request: &HttpRequest, announced: Option<u64>) -> Result<(), RelayError> {
-    let client = request.app_data::<web::Data<TrustedProxies>>().and_then(|proxies| client_address(request, proxies));
     let held = announced.and_then(|length| usize::try_from(length).ok()).map_or(HELD, |length| length.min(HELD));
-    let has_room = bodies::hand_on(request, client, held).await;
+    let has_room = bodies::hand_on(request, client(request), held).await;
     if has_room { Ok(()) } else { Err(RelayError::Busy) }
 }
 
@@ -213,11 +218,17 @@ fn answer(response: reqwest::Response, visit: OpenRequest) -> HttpResponse {
     for pair in passed_back(&response) {
         builder.append_header(pair);
     }
+    let has_type = response.headers().contains_key("content-type");
     let body = Answer { body: Box::pin(response.bytes_stream()), _visit: visit };
-    match length {
-        Some(length) => builder.no_chunking(length).streaming(body),
-        None => builder.streaming(body),
+    if let Some(length) = length {
+        builder.no_chunking(length);
     }
+    let mut answer = builder.streaming(body);
+    if !has_type {
+        // Actix adds one, and clients would take a text for a file.
+        answer.headers_mut().remove(header::CONTENT_TYPE);
+    }
+    answer
 }
 
 /// The headers of the function's response that are passed to the client.

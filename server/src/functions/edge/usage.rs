@@ -1,7 +1,8 @@
 //! Watches the processor time and the memory of a function's process, and kills one that is over its limits.
 //!
 //! Processor time counts in one stretch: from when the process last rested, or last began or finished something. So a request that
-//! waits is not charged with what others use meanwhile, while a loop that never ends is found even if requests keep coming.
+//! waits is not charged with what others use meanwhile, while a loop that never ends is found even if requests keep coming. What a
+//! process uses until it listens has a limit of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,10 +29,14 @@ pub fn watch(worker: &Arc<Worker>) {
                 worker.kill();
                 return;
             }
-            let stretch = stretch.get_or_insert_with(|| Stretch::new(usage, worker.steps()));
-            let used = stretch.used(usage, looked.elapsed(), worker.steps());
+            let (used, allowed) = if worker.port().is_none() {
+                (usage.cpu, limits.boot_cpu)
+            } else {
+                let stretch = stretch.get_or_insert_with(|| Stretch::new(usage, worker.steps()));
+                (stretch.used(usage, looked.elapsed(), worker.steps()), limits.cpu * worker.tasks())
+            };
             looked = Instant::now();
-            if used > limits.cpu * worker.tasks() {
+            if used > allowed {
                 tracing::warn!(function, "an edge function used more processor time than it may");
                 worker.kill();
                 return;

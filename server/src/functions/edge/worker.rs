@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -13,9 +13,11 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufR
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::task::JoinHandle;
 
 use super::error::RelayError;
 use super::metrics::{Process, Received};
+use super::turns::Turn;
 use super::{EdgeConfig, Limits, PlatformValues, stand_ins};
 use crate::project::{FunctionConfig, InspectMode};
 
@@ -34,20 +36,19 @@ pub struct Worker {
     pub slug: String,
     /// To look at what it uses. Only `end_of` knows whether the id is still its own.
     pub pid: Option<u32>,
-    /// The port on loopback where it listens.
-    pub port: u16,
+    /// The port on loopback where it listens, and since when; empty while it boots.
+    listening: OnceLock<(u16, Instant)>,
     /// Sent with every request, so that no other process on this machine can call it.
     pub secret: String,
     /// The generation of the files that it was started from.
     pub generation: u64,
     pub limits: Limits,
-    started: Instant,
     /// Requests of this server in progress.
     open: AtomicI64,
     /// Those whose answer has begun.
     answering: AtomicI64,
     told: Arc<Told>,
-    /// When the last request ended, in milliseconds since the start.
+    /// The age at which the last request ended, in milliseconds.
     last_used: AtomicU64,
     ended: watch::Receiver<Option<Ended>>,
     process: Arc<Process>,
@@ -101,9 +102,9 @@ impl StartError {
 }
 
 impl Worker {
-    /// Starts a process, whose tasks run on the current runtime. `platform`: its values, and the keys that sign tokens. `stand_ins`:
-    /// an import map that replaces the function's own.
-    pub async fn start(
+    /// Starts a process, whose tasks run on the current runtime. It has to be watched at once, because it may use anything while it
+    /// boots. `platform`: its values, and the keys that sign tokens. `stand_ins`: an import map that replaces the function's own.
+    pub async fn spawn(
         config: &EdgeConfig,
         platform: (&PlatformValues, &str),
         environment: &BTreeMap<String, String>,
@@ -111,7 +112,7 @@ impl Worker {
         generation: u64,
         stand_ins: Option<&Path>,
         process: Process,
-    ) -> Result<Arc<Self>, StartError> {
+    ) -> Result<(Arc<Self>, Boot), StartError> {
         let process = Arc::new(process);
         let limits = config.limits.of(function);
         let Some(deno) = &config.deno else { return Err(StartError::Relayed(RelayError::NoDeno)) };
@@ -172,10 +173,15 @@ impl Worker {
                 command.env(name, value);
             }
         }
+        die_with_us(&mut command);
         let mut child = command.spawn().map_err(|e| failed(&e))?;
         let pid = child.id();
+        if let Some(pid) = pid {
+            // If memory runs out, the system should end a function rather than the database. An error is no reason not to start.
+            let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "1000");
+        }
         let told = Arc::<Told>::default();
-        let (tell_port, mut port) = watch::channel(None::<Result<u16, ()>>);
+        let (tell_port, port) = watch::channel(None::<Result<u16, ()>>);
         let output = child.stdout.take();
         let errors = child.stderr.take();
         let stdin = child.stdin.take();
@@ -186,8 +192,12 @@ impl Worker {
             let mut output = BufReader::new(output);
             let mut request = None;
             while let Some(line) = next_line(&mut output).await {
-                match line.strip_prefix(&token).map(str::trim) {
-                    None => log(&log_slug, request.as_deref(), "info", &line),
+                let (own, message) = parted(&line, &token);
+                if let Some(own) = own {
+                    log(&log_slug, request.as_deref(), "info", own);
+                }
+                match message {
+                    None => {}
                     Some(message) => {
                         let mut words = message.split(' ');
                         match (words.next(), words.next(), words.next()) {
@@ -214,21 +224,20 @@ impl Worker {
             let mut errors = BufReader::new(errors);
             let mut request = None;
             while let Some(line) = next_line(&mut errors).await {
-                match line.strip_prefix(&mark).map(str::trim) {
-                    // A hint about a default export, which the bootstrap serves.
-                    None if line.contains("did you mean to run \"deno serve\"") => {}
-                    None => {
-                        lacks_module |= stand_ins::tells_of_failed_fetch(&line);
-                        log(&own_slug, request.as_deref(), "error", &line);
-                    }
-                    Some(message) => request = message.strip_prefix("for ").map(str::to_owned),
+                let (own, message) = parted(&line, &mark);
+                // Not a hint about a default export, which the bootstrap serves.
+                if let Some(own) = own.filter(|own| !own.contains("did you mean to run \"deno serve\"")) {
+                    lacks_module |= stand_ins::tells_of_failed_fetch(own);
+                    log(&own_slug, request.as_deref(), "error", own);
+                }
+                if let Some(message) = message {
+                    request = message.strip_prefix("for ").map(str::to_owned);
                 }
             }
             lacks_module
         });
-        let (tell_end, mut ended) = watch::channel(None);
+        let (tell_end, ended) = watch::channel(None);
         let (name, ending) = (slug.to_owned(), Arc::clone(&process));
-        // The process is killed if starting fails, because the sender is dropped.
         let (kill, killed) = oneshot::channel();
         tokio::spawn(async move {
             let status = end_of(child, killed).await;
@@ -240,11 +249,37 @@ impl Worker {
             tracing::debug!(function = name, ?status, "a function's process ended");
             let _ = tell_end.send(Some(how));
         });
+        let worker = Arc::new(Self {
+            slug: slug.to_owned(),
+            pid,
+            listening: OnceLock::new(),
+            secret,
+            generation,
+            limits,
+            open: AtomicI64::new(0),
+            answering: AtomicI64::new(0),
+            told,
+            last_used: AtomicU64::new(0),
+            ended,
+            process,
+            is_retired: AtomicBool::new(false),
+            is_killed: AtomicBool::new(false),
+            stdin: Mutex::new(stdin),
+            kill: Mutex::new(Some(kill)),
+            runtime: Handle::current(),
+        });
+        Ok((worker, Boot { port, errors_told, has_stand_ins: stand_ins.is_some() }))
+    }
+
+    /// Waits until the process listens. One that does not is killed.
+    pub async fn boot(&self, boot: Boot) -> Result<(), StartError> {
+        let Boot { mut port, errors_told, has_stand_ins } = boot;
         let listening = async {
             loop {
                 if let Some(found) = *port.borrow_and_update() {
-                    return found.ok();
+                    return Some(found);
                 }
+                // Its output has ended, and so will the process.
                 if port.changed().await.is_err() {
                     return None;
                 }
@@ -252,45 +287,40 @@ impl Worker {
         };
         let found = tokio::select! {
             found = listening => found,
-            _ = ended.wait_for(Option::is_some) => None,
-            () = tokio::time::sleep(limits.boot) => None,
+            _ = self.ended() => None,
+            () = tokio::time::sleep(self.limits.boot) => Some(Err(())),
         };
-        match found {
-            Some(port) => {
-                process.listens();
-                Ok(Arc::new(Self {
-                    slug: slug.to_owned(),
-                    pid,
-                    port,
-                    secret,
-                    generation,
-                    limits,
-                    started: Instant::now(),
-                    open: AtomicI64::new(0),
-                    answering: AtomicI64::new(0),
-                    told,
-                    last_used: AtomicU64::new(0),
-                    ended,
-                    process,
-                    is_retired: AtomicBool::new(false),
-                    is_killed: AtomicBool::new(false),
-                    stdin: Mutex::new(stdin),
-                    kill: Mutex::new(Some(kill)),
-                    runtime: Handle::current(),
-                }))
+        let how = match found {
+            Some(Ok(port)) => {
+                let _ = self.listening.set((port, Instant::now()));
+                self.process.listens();
+                return Ok(());
             }
-            None => {
-                // After its end, it prints nothing more.
-                drop(kill);
-                let lacks_module =
-                    tokio::time::timeout(LAST_WORDS, errors_told).await.is_ok_and(|told| told.unwrap_or(false));
-                if lacks_module && stand_ins.is_none() {
-                    return Err(StartError::Unreachable);
-                }
-                tracing::error!(function = slug, "an edge function did not begin to listen");
-                Err(StartError::Relayed(RelayError::Boot))
-            }
+            Some(Err(())) => None,
+            None => tokio::time::timeout(LAST_WORDS, self.ended()).await.ok(),
+        };
+        self.kill();
+        // After its end, it prints nothing more.
+        let lacks_module = tokio::time::timeout(LAST_WORDS, errors_told).await.is_ok_and(|told| told.unwrap_or(false));
+        if lacks_module && !has_stand_ins {
+            return Err(StartError::Unreachable);
         }
+        tracing::error!(function = self.slug.as_str(), "an edge function did not begin to listen");
+        Err(StartError::Relayed(if how == Some(Ended::Limit) { RelayError::Limit } else { RelayError::Boot }))
+    }
+
+    /// Keeps `place` until the process has ended.
+    pub fn keep(&self, place: OwnedSemaphorePermit) {
+        let mut ended = self.ended.clone();
+        self.runtime.spawn(async move {
+            let _ = ended.wait_for(Option::is_some).await;
+            drop(place);
+        });
+    }
+
+    /// The port on loopback where it listens.
+    pub fn port(&self) -> Option<u16> {
+        self.listening.get().map(|(port, _)| *port)
     }
 
     pub fn is_alive(&self) -> bool {
@@ -302,8 +332,9 @@ impl Worker {
         self.is_retired.load(Ordering::Acquire) && self.is_alive()
     }
 
+    /// How long it has listened.
     pub fn age(&self) -> Duration {
-        self.started.elapsed()
+        self.listening.get().map_or(Duration::ZERO, |(_, since)| since.elapsed())
     }
 
     /// How long it has been idle.
@@ -315,7 +346,7 @@ impl Worker {
     }
 
     /// Counts a request for as long as the returned value lives, which also keeps its `turn`.
-    pub fn enter(self: &Arc<Self>, received: Option<Received>, turn: OwnedSemaphorePermit) -> OpenRequest {
+    pub fn enter(self: &Arc<Self>, received: Option<Received>, turn: Turn) -> OpenRequest {
         self.open.fetch_add(1, Ordering::AcqRel);
         OpenRequest { worker: Arc::clone(self), is_answering: false, _received: received, _turn: turn }
     }
@@ -403,6 +434,27 @@ impl Worker {
     }
 }
 
+/// What is heard of a process that boots.
+pub struct Boot {
+    port: watch::Receiver<Option<Result<u16, ()>>>,
+    /// Whether its errors told of a module that could not be fetched.
+    errors_told: JoinHandle<bool>,
+    has_stand_ins: bool,
+}
+
+/// Lets the system end the process when this thread ends, which serves as long as the server runs. A function that blocks does not
+/// notice that its server is gone.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "between fork and exec, only calls that are safe in a signal handler are allowed")]
+fn die_with_us(command: &mut Command) {
+    let die = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: it makes one system call and allocates nothing.
+    unsafe { command.pre_exec(die) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_us(_command: &mut Command) {}
+
 /// Waits until the process ends, and ends it when `killed` says so or its sender is dropped. Only here is it known whether the
 /// process id is still that of the process.
 async fn end_of(mut child: Child, killed: oneshot::Receiver<()>) -> std::io::Result<std::process::ExitStatus> {
@@ -424,7 +476,7 @@ pub struct OpenRequest {
     pub worker: Arc<Worker>,
     is_answering: bool,
     _received: Option<Received>,
-    _turn: OwnedSemaphorePermit,
+    _turn: Turn,
 }
 
 impl OpenRequest {
@@ -458,6 +510,15 @@ async fn next_line(output: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     output.take(LINE).read_until(b'\n', &mut line).await.ok().filter(|read| *read > 0)?;
     let text = String::from_utf8_lossy(&line);
     Some(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// The function's own output of a line, and the message to the server after the `token`. A function may write without an end of
+/// line before it.
+fn parted<'a>(line: &'a str, token: &str) -> (Option<&'a str>, Option<&'a str>) {
+    match line.split_once(token) {
+        None => (Some(line), None),
+        Some((own, message)) => ((!own.is_empty()).then_some(own), Some(message.trim())),
+    }
 }
 
 /// `request`: the id of the request that the function was handling, if known.
@@ -606,6 +667,19 @@ impl PlatformValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Regression: a function that wrote without an end of line hid the message that it listens.
+    #[test]
+    fn messages_are_found_after_output_without_an_end_of_line() {
+        for (line, own, message) in [
+            ("plain", Some("plain"), None),
+            ("", Some(""), None),
+            ("token port 1 counting", None, Some("port 1 counting")),
+            ("starting..token port 1 ", Some("starting.."), Some("port 1")),
+        ] {
+            assert_eq!(parted(line, "token"), (own, message), "{line}");
+        }
+    }
 
     #[tokio::test]
     async fn output_with_any_bytes_and_line_lengths_is_read() {
