@@ -1,6 +1,6 @@
 //! The runs of jobs that are due and have not begun, as pg_cron counts them: while a job runs, or too many do, the next runs wait.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 #[derive(Debug, Default)]
 pub struct Pending {
     runs: HashMap<i64, Runs>,
-    order: VecDeque<i64>,
+    order: Vec<i64>,
 }
 
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl Pending {
     /// Adds a run. `unless_since`: it is not needed if another one began since then.
     pub fn add(&mut self, job: i64, unless_since: Option<DateTime<Utc>>) {
         let runs = self.runs.entry(job).or_insert_with(|| {
-            self.order.push_back(job);
+            self.order.push(job);
             Runs::default()
         });
         runs.count = runs.count.saturating_add(1);
@@ -41,19 +41,21 @@ impl Pending {
 
     /// Offers a run of each job, the longest waiting first. `begins` returns whether it has begun.
     pub fn offer(&mut self, mut begins: impl FnMut(i64, Option<DateTime<Utc>>) -> bool) {
-        for _ in 0..self.order.len() {
-            let Some(job) = self.order.pop_front() else { return };
-            let Some(runs) = self.runs.get_mut(&job) else { continue };
-            if begins(job, runs.unless_since) {
-                runs.count -= 1;
-                runs.unless_since = None;
+        let mut again = Vec::new();
+        self.order.retain(|job| {
+            let Some(runs) = self.runs.get_mut(job) else { return false };
+            if !begins(*job, runs.unless_since) {
+                return true;
             }
-            if runs.count == 0 {
-                self.runs.remove(&job);
-            } else {
-                self.order.push_back(job);
+            runs.count -= 1;
+            runs.unless_since = None;
+            if runs.count > 0 {
+                again.push(*job);
             }
-        }
+            false
+        });
+        self.order.extend(again);
+        self.runs.retain(|_, runs| runs.count > 0);
     }
 }
 
