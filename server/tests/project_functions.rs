@@ -481,11 +481,14 @@ async fn limits_count_while_a_function_boots() {
     assert_eq!(call.text("hoard").await.0, 546, "the failure is remembered");
     assert!(again.elapsed() < Duration::from_secs(1), "{:?}", again.elapsed());
 
+    let begun = Instant::now();
     let spinning = tokio::spawn(call.post("spin").send());
     left(&project, 1).await;
     let adjusted = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", denos(&project)[0])).expect("a process");
     assert_eq!(adjusted.trim(), "1000", "it is the first that the system ends");
-    assert_eq!(spinning.await.expect("it ran").expect("an answer").status(), 546);
+    let status = spinning.await.expect("it ran").expect("an answer").status();
+    // On a busy machine, the minute for a boot ends before its ten seconds of processor time.
+    assert!(status == 546 || (status == 503 && begun.elapsed() > Duration::from_secs(60)), "{status}");
     left(&project, 0).await;
 }
 
