@@ -12,9 +12,9 @@ use super::delete::shown;
 use super::error::StorageError;
 use super::fields::{Fields, JsonBody};
 use super::key::ObjectKey;
-use super::queries::{self, Bucket, Destination, NewObject, Object};
+use super::queries::{self, Bucket, Destination, NewObject, Object, TriedInsert};
 use super::receive::{self, check_mime, metadata_in_header};
-use super::upload::{NewRow, is_unknown, wants_upsert};
+use super::upload::{NewRow, Replaces, is_unknown, wants_upsert};
 use super::{Scope, Storage, header_text, sniff, valid_bucket};
 use crate::db::{Client, Statement};
 use crate::jwt::caller::Caller;
@@ -185,7 +185,8 @@ impl Storage {
         let prepared = tx.client()?.prepare_each(statements).await?;
         let tried = queries::try_insert(tx.client()?, prepared, &caller.role, &row).await;
         tx.rollback().await?;
-        let (rules, permitted) = tried?;
+        let TriedInsert { rules, seen, permitted } = tried?;
+        let replaces = Replaces::after_trial(upsert, caller, scope, &row, seen);
         let Some(rules) = rules else {
             permitted?;
             return Err(StorageError::RelatedNotFound);
@@ -219,7 +220,7 @@ impl Storage {
             version,
             metadata,
             user_metadata,
-            upsert,
+            replaces,
             completes: None,
         };
         self.write_new_row(file, new_row).await.map(Some)

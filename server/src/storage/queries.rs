@@ -66,6 +66,33 @@ impl NewObject<'_> {
     }
 }
 
+/// The row that a key had during a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub id: uuid::Uuid,
+    pub version: Option<String>,
+}
+
+/// Which row of its key an upload may replace.
+#[derive(Clone, Copy, Debug)]
+pub enum Replaceable<'a> {
+    /// None: the key must be free.
+    Nothing,
+    Anything,
+    /// The one that the caller's trial saw, if it saw one.
+    Only(Option<&'a Seen>),
+}
+
+impl Replaceable<'_> {
+    /// The statement for [`write_object`].
+    pub fn statement(self) -> &'static str {
+        match self {
+            Self::Nothing => WRITE_NEW,
+            Self::Anything | Self::Only(_) => WRITE,
+        }
+    }
+}
+
 const OBJECT_COLUMNS: &str = "id, name, version, coalesce(metadata, '{}') as metadata, \
      user_metadata, created_at, updated_at";
 
@@ -221,40 +248,61 @@ macro_rules! insert {
 // As in the reference, what a writer does not give stays as it is: the owner if a server with the service key overwrites a user's
 // object, the user metadata if a copy brings none.
 macro_rules! upsert {
-    ($further:literal) => {
+    ($condition:literal, $further:literal) => {
         concat!(
             insert!(
                 " on conflict (name, bucket_id) do update set \
                  owner = case when excluded.owner_id is null then objects.owner else excluded.owner end, \
                  owner_id = coalesce(excluded.owner_id, objects.owner_id), version = excluded.version, \
                  metadata = excluded.metadata, \
-                 user_metadata = coalesce(excluded.user_metadata, objects.user_metadata) \
-                 returning "
+                 user_metadata = coalesce(excluded.user_metadata, objects.user_metadata)"
             ),
+            $condition,
+            " returning ",
             $further
         )
     };
 }
 
-pub const TRY_INSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, insert!("")];
-pub const TRY_UPSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, upsert!("id")];
+const FIND_BUCKET_AND_SEEN: &str = "select public, file_size_limit, allowed_mime_types, o.id as object, o.version \
+     from storage.buckets as b left join storage.objects as o on o.bucket_id = b.id and o.name = $2 where b.id = $1";
 
-/// The bucket's restrictions if it exists, and whether the caller may write this row. The transaction begins as service_role, which
-/// reads the bucket; then `role` inserts. It must be rolled back in any case.
+pub const TRY_INSERT: [&str; 3] = [FIND_BUCKET_AND_SEEN, SET_ROLE, insert!("")];
+pub const TRY_UPSERT: [&str; 3] = [FIND_BUCKET_AND_SEEN, SET_ROLE, upsert!("", "id")];
+
+/// The outcome of a trial.
+pub struct TriedInsert {
+    /// The bucket's restrictions if it exists.
+    pub rules: Option<Bucket>,
+    /// The row of the key, also if the caller may not see it.
+    pub seen: Option<Seen>,
+    /// Whether the caller may write the row.
+    pub permitted: Result<(), StorageError>,
+}
+
+/// Tries to write a row. The transaction begins as service_role, which reads the bucket and the key's row; then `role` inserts. It
+/// must be rolled back in any case.
 pub async fn try_insert(
     client: &Client,
     [find, switch, insert]: [Statement; 3],
     role: &str,
     new: &NewObject<'_>,
-) -> Result<(Option<Bucket>, Result<(), StorageError>), StorageError> {
+) -> Result<TriedInsert, StorageError> {
     let owner = new.owner_uuid();
-    let (of_bucket, of_role): ([Param<'_>; 1], [Param<'_>; 1]) = ([&new.bucket], [&role]);
+    let (of_bucket, of_role): ([Param<'_>; 2], [Param<'_>; 1]) = ([&new.bucket, &new.name], [&role]);
     let of_row = new.values(&owner);
     let (found, switched, inserted) =
         join!(client.query_opt(&find, &of_bucket), client.query(&switch, &of_role), client.query(&insert, &of_row),);
-    let found = found?.as_ref().map(bucket).transpose()?;
+    let found = found?;
+    let rules = found.as_ref().map(bucket).transpose()?;
+    let seen = match &found {
+        Some(row) => row
+            .try_get::<_, Option<_>>("object")?
+            .map(|id| Ok::<_, StorageError>(Seen { id, version: row.try_get("version")? })),
+        None => None,
+    };
     let permitted = switched.map_err(about_role).and_then(|_| Ok(inserted.map(drop)?));
-    Ok((found, permitted))
+    Ok(TriedInsert { rules, seen: seen.transpose()?, permitted })
 }
 
 pub const WRITE_NEW: &str = insert!(
@@ -262,19 +310,37 @@ pub const WRITE_NEW: &str = insert!(
      created_at, updated_at, to_jsonb(objects) as whole"
 );
 pub const WRITE: &str = upsert!(
+    " where $8 or (objects.id = $9 and objects.version is not distinct from $10)",
     "id, name, version, coalesce(metadata, '{}') as metadata, user_metadata, \
      created_at, updated_at, to_jsonb(objects) as whole"
 );
 
-/// Writes a row as the transaction's role. An existing key is a unique violation, unless the statement is [`WRITE`].
+/// Writes a row as the transaction's role, with [`Replaceable::statement`]. `None` if the key's row is another than the one that may be
+/// replaced; if none may, that is a unique violation.
 pub async fn write_object(
     client: &Client,
     statement: &Statement,
     new: &NewObject<'_>,
-) -> Result<(Object, Value), StorageError> {
+    replaceable: Replaceable<'_>,
+) -> Result<Option<(Object, Value)>, StorageError> {
     let owner = new.owner_uuid();
-    let row = client.query_one(statement, &new.values(&owner)).await?;
-    Ok((object(&row)?, row.try_get("whole")?))
+    let [bucket, name, owner_uuid, owner_id, version, metadata, user_metadata] = new.values(&owner);
+    let (any, seen) = match replaceable {
+        Replaceable::Nothing => {
+            let row = client.query_one(statement, &new.values(&owner)).await?;
+            return Ok(Some((object(&row)?, row.try_get("whole")?)));
+        }
+        Replaceable::Anything => (true, None),
+        Replaceable::Only(seen) => (false, seen),
+    };
+    let (id, version_seen) = (seen.map(|seen| seen.id), seen.and_then(|seen| seen.version.as_deref()));
+    let values: [Param<'_>; 10] =
+        [bucket, name, owner_uuid, owner_id, version, metadata, user_metadata, &any, &id, &version_seen];
+    match client.query_opt(statement, &values).await? {
+        Some(row) => Ok(Some((object(&row)?, row.try_get("whole")?))),
+        None if any => Err(StorageError::Unavailable("the database wrote no row".to_owned())),
+        None => Ok(None),
+    }
 }
 
 /// Ends a resumable upload in the transaction that writes its object. It is remembered for clients that lost the answer. False if

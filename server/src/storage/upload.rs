@@ -11,12 +11,15 @@ use uuid::Uuid;
 use super::backend::{Place, StoredFile};
 use super::error::StorageError;
 use super::key::ObjectKey;
-use super::queries::{self, Bucket, NewObject, Object};
+use super::queries::{self, Bucket, NewObject, Object, Replaceable, Seen, TriedInsert};
 use super::receive::Incoming;
 use super::signed::Scope as UrlScope;
 use super::{Scope, Storage, header_text, valid_bucket_and_key};
 use crate::db::{Client, DbError, Statement};
 use crate::jwt::caller::Caller;
+
+/// How often a caller is tried because another upload replaced the row meanwhile. Of some that wait for one key, one succeeds each time.
+const TRIES: usize = 64;
 
 /// `POST`: a new object, or with `x-upsert: true` a replacement. Answers `{Id, Key}`.
 pub async fn insert(
@@ -60,10 +63,10 @@ async fn upload(
     };
     let (rules, permitted) = trial.run_before_storing(storage, &caller, &Scope::of(request, operation)).await?;
     let limit = incoming.check(storage, &rules, &key)?;
-    permitted?;
+    let replaces = permitted?;
     storage.hand_on(request).await?;
     let owner = caller.subject();
-    let (object, _) = store(storage, incoming, limit, &bucket, &key, owner, upsert, operation).await?;
+    let (object, _) = store(storage, incoming, limit, &bucket, &key, owner, replaces, operation).await?;
     Ok(HttpResponse::Ok().json(json!({ "Id": object.id, "Key": format!("{bucket}/{}", key.as_str()) })))
 }
 
@@ -85,7 +88,8 @@ pub async fn upload_signed(
     }
     storage.hand_on(&request).await?;
     let operation = "storage.object.upload_signed";
-    store(&storage, incoming, limit, &bucket, &key, claims.owner, claims.upsert, operation).await?;
+    let replaces = Replaces::by_link(claims.upsert);
+    store(&storage, incoming, limit, &bucket, &key, claims.owner, replaces, operation).await?;
     Ok(HttpResponse::Ok().json(json!({ "Key": path })))
 }
 
@@ -114,22 +118,26 @@ impl Trial<'_> {
         storage: &Storage,
         caller: &Caller,
         scope: &Scope,
-    ) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
+    ) -> Result<(Bucket, Result<Replaces, StorageError>), StorageError> {
         if caller.role != "service_role" {
             return self.run(storage, caller, scope).await;
         }
         let (rules, there) = storage.find_bucket_and_object(self.bucket, self.key).await?;
-        let is_taken = !self.upsert && there.is_some();
-        Ok((rules, if is_taken { Err(StorageError::AlreadyExists) } else { Ok(()) }))
+        let permitted = match self.upsert {
+            true => Ok(Replaces::Anything),
+            false if there.is_some() => Err(StorageError::AlreadyExists),
+            false => Ok(Replaces::Nothing),
+        };
+        Ok((rules, permitted))
     }
 
-    /// The bucket's restrictions, and whether the caller may upload: their own INSERT, rolled back.
+    /// The bucket's restrictions, and what the caller may replace: their own INSERT, rolled back.
     pub async fn run(
         &self,
         storage: &Storage,
         caller: &Caller,
         scope: &Scope,
-    ) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
+    ) -> Result<(Bucket, Result<Replaces, StorageError>), StorageError> {
         let (rules, permitted) = self.attempt(storage, caller, scope).await?;
         Ok((rules.ok_or(StorageError::NoSuchBucket)?, permitted))
     }
@@ -140,7 +148,7 @@ impl Trial<'_> {
         storage: &Storage,
         caller: &Caller,
         scope: &Scope,
-    ) -> Result<(Option<Bucket>, Result<(), StorageError>), StorageError> {
+    ) -> Result<(Option<Bucket>, Result<Replaces, StorageError>), StorageError> {
         let owner = caller.subject();
         let row = NewObject {
             bucket: self.bucket,
@@ -152,7 +160,65 @@ impl Trial<'_> {
         };
         let statements = if self.upsert { queries::TRY_UPSERT } else { queries::TRY_INSERT };
         let attempt = async |client: &Client, prepared| queries::try_insert(client, prepared, &caller.role, &row).await;
-        storage.look_before_caller(caller, scope, statements, attempt).await
+        let TriedInsert { rules, seen, permitted } =
+            storage.look_before_caller(caller, scope, statements, attempt).await?;
+        Ok((rules, permitted.map(|()| Replaces::after_trial(self.upsert, caller, scope, &row, seen))))
+    }
+}
+
+/// Which row an upload may replace.
+#[derive(Clone, Debug)]
+pub enum Replaces {
+    /// None: the key must be free.
+    Nothing,
+    /// Any: by service_role, or by a link that allows it.
+    Anything,
+    /// The one that the caller's trial saw. Bytes may take hours to arrive, so there may be another one by the time they are stored.
+    Tried(Box<Tried>),
+}
+
+/// A trial that permitted an upsert, and all that it takes to repeat it.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    caller: Caller,
+    scope: Scope,
+    metadata: Value,
+    user_metadata: Option<Value>,
+    seen: Option<Seen>,
+}
+
+impl Replaces {
+    /// What a caller may replace whose trial succeeded with this row.
+    pub(super) fn after_trial(
+        upsert: bool,
+        caller: &Caller,
+        scope: &Scope,
+        row: &NewObject<'_>,
+        seen: Option<Seen>,
+    ) -> Self {
+        match upsert {
+            false => Self::Nothing,
+            true if caller.role == "service_role" => Self::Anything,
+            true => Self::Tried(Box::new(Tried {
+                caller: caller.clone(),
+                scope: scope.clone(),
+                metadata: row.metadata.clone(),
+                user_metadata: row.user_metadata.cloned(),
+                seen,
+            })),
+        }
+    }
+
+    pub fn by_link(upsert: bool) -> Self {
+        if upsert { Self::Anything } else { Self::Nothing }
+    }
+
+    fn rows(&self) -> Replaceable<'_> {
+        match self {
+            Self::Nothing => Replaceable::Nothing,
+            Self::Anything => Replaceable::Anything,
+            Self::Tried(tried) => Replaceable::Only(tried.seen.as_ref()),
+        }
     }
 }
 
@@ -165,7 +231,7 @@ async fn store(
     bucket: &str,
     key: &ObjectKey,
     owner: Option<String>,
-    upsert: bool,
+    replaces: Replaces,
     operation: &str,
 ) -> Result<(Object, Value), StorageError> {
     let version = Uuid::new_v4();
@@ -179,7 +245,7 @@ async fn store(
         version,
         metadata: described.metadata(&file.etag(), file.size),
         user_metadata: Some(described.user_metadata),
-        upsert,
+        replaces,
         completes: None,
     };
     storage.write_new_row(file, new_row).await
@@ -194,7 +260,7 @@ pub struct NewRow {
     pub version: Uuid,
     pub metadata: Value,
     pub user_metadata: Option<Value>,
-    pub upsert: bool,
+    pub replaces: Replaces,
     pub completes: Option<Completed>,
 }
 
@@ -220,10 +286,10 @@ impl From<StorageError> for RowNotWritten {
 
 impl Storage {
     /// Writes the row of a file, then removes the version that it replaces. Runs to completion even if the client disconnects.
-    pub async fn write_new_row(&self, file: StoredFile, new_row: NewRow) -> Result<(Object, Value), StorageError> {
+    pub async fn write_new_row(&self, file: StoredFile, mut new_row: NewRow) -> Result<(Object, Value), StorageError> {
         let storage = self.clone();
         let task = actix_web::rt::spawn(async move {
-            match storage.write_row(&file, &new_row).await {
+            match storage.write_permitted_row(&file, &mut new_row).await {
                 Ok((written, before)) => {
                     let replaced = before.map(|version| Place::object(&new_row.bucket, &new_row.key, &version));
                     storage.files.discard(replaced).await;
@@ -241,12 +307,28 @@ impl Storage {
         task.await.unwrap_or_else(|error| Err(StorageError::Internal(error.to_string())))
     }
 
-    /// The row as written, and the version it had before.
-    async fn write_row(
-        &self,
-        file: &StoredFile,
-        new_row: &NewRow,
-    ) -> Result<((Object, Value), Option<String>), RowNotWritten> {
+    /// The row as written, and the version it had before. If the key's row is another than the caller's trial saw, they are tried again.
+    async fn write_permitted_row(&self, file: &StoredFile, new_row: &mut NewRow) -> Result<Landed, RowNotWritten> {
+        for _ in 0..TRIES {
+            if let Some(written) = self.write_row(file, new_row).await? {
+                return Ok(written);
+            }
+            let Replaces::Tried(tried) = &new_row.replaces else { break };
+            let trial = Trial {
+                bucket: &new_row.bucket,
+                key: &new_row.key,
+                metadata: tried.metadata.clone(),
+                user_metadata: tried.user_metadata.as_ref(),
+                upsert: true,
+            };
+            let (_, permitted) = trial.run(self, &tried.caller, &tried.scope).await?;
+            new_row.replaces = permitted?;
+        }
+        Err(StorageError::Locked.into())
+    }
+
+    /// `None` if the key's row is another than the one that may be replaced.
+    async fn write_row(&self, file: &StoredFile, new_row: &NewRow) -> Result<Option<Landed>, RowNotWritten> {
         let (bucket, name) = (new_row.bucket.as_str(), new_row.key.as_str());
         let version = new_row.version.to_string();
         let row = NewObject {
@@ -260,19 +342,23 @@ impl Storage {
         let Some(completed) = &new_row.completes else {
             return self.write_at_once(file, new_row, &row).await;
         };
-        let write = if new_row.upsert { queries::WRITE } else { queries::WRITE_NEW };
-        let statements = [queries::LOCK_KEY, queries::FIND_OBJECT, write];
+        let replaceable = new_row.replaces.rows();
+        let statements = [queries::LOCK_KEY, queries::FIND_OBJECT, replaceable.statement()];
         let write = async |client: &Client, [lock, find, write]: [Statement; 3]| {
             let (locked, before, written) = join!(
                 queries::lock_key(client, &lock, bucket, name),
                 queries::read_object(client, &find, bucket, name),
-                queries::write_object(client, &write, &row),
+                queries::write_object(client, &write, &row, replaceable),
             );
             locked?;
             Ok((before?, written?))
         };
         let (tx, (before, written)) =
             self.as_service_landing(&new_row.operation, file.detected, statements, write).await?;
+        let Some(written) = written else {
+            tx.rollback().await.map_err(StorageError::from)?;
+            return Ok(None);
+        };
         let is_first = match completed {
             Completed::Multipart(id) => queries::delete_multipart(&tx, id).await?,
             Completed::Resumable(id) => queries::finish_resumable(&tx, *id).await?,
@@ -285,7 +371,7 @@ impl Storage {
             return Err(RowNotWritten { error, unknown: needs_file });
         }
         tx.commit().await.map_err(|error| RowNotWritten { unknown: is_unknown(&error), error: error.into() })?;
-        Ok((written, replaced(before, &version)))
+        Ok(Some((written, replaced(before, &version))))
     }
 
     /// The same for a row with which nothing else has to be written, in one round trip.
@@ -294,30 +380,32 @@ impl Storage {
         file: &StoredFile,
         new_row: &NewRow,
         row: &NewObject<'_>,
-    ) -> Result<((Object, Value), Option<String>), RowNotWritten> {
+    ) -> Result<Option<Landed>, RowNotWritten> {
         let (operation, detected) = (new_row.operation.as_str(), file.detected);
-        let (written, committed) = if new_row.upsert {
+        let replaceable = new_row.replaces.rows();
+        let (written, committed) = if !matches!(replaceable, Replaceable::Nothing) {
             let write = async |client: &Client, [lock, find, write]: [Statement; 3]| -> Written {
                 let (locked, before, written) = join!(
                     queries::lock_key(client, &lock, row.bucket, row.name),
                     queries::read_object(client, &find, row.bucket, row.name),
-                    queries::write_object(client, &write, row),
+                    queries::write_object(client, &write, row, replaceable),
                 );
                 locked?;
-                Ok((written?, replaced(before?, row.version)))
+                let before = before?;
+                Ok(written?.map(|written| (written, replaced(before, row.version))))
             };
-            let statements = [queries::LOCK_KEY, queries::FIND_OBJECT, queries::WRITE];
+            let statements = [queries::LOCK_KEY, queries::FIND_OBJECT, replaceable.statement()];
             self.commit_landing(operation, detected, statements, write).await
         } else {
             let write = async |client: &Client, [lock, write]: [Statement; 2]| -> Written {
                 let (locked, written) = join!(
                     queries::lock_key(client, &lock, row.bucket, row.name),
-                    queries::write_object(client, &write, row),
+                    queries::write_object(client, &write, row, replaceable),
                 );
                 locked?;
-                Ok((written?, None))
+                Ok(written?.map(|written| (written, None)))
             };
-            self.commit_landing(operation, detected, [queries::LOCK_KEY, queries::WRITE_NEW], write).await
+            self.commit_landing(operation, detected, [queries::LOCK_KEY, replaceable.statement()], write).await
         }
         .map_err(not_landed)?;
         match (written, committed) {
@@ -336,8 +424,11 @@ fn replaced(before: Option<Object>, version: &str) -> Option<String> {
     before.and_then(|object| object.version).filter(|replaced| *replaced != version)
 }
 
+/// A written row in both forms, and the version that it replaced.
+type Landed = ((Object, Value), Option<String>);
+
 /// Outcomes of the statements that write a row.
-type Written = Result<((Object, Value), Option<String>), StorageError>;
+type Written = Result<Option<Landed>, StorageError>;
 
 /// What a failed attempt to write a row means. Before its connection was there, nothing was sent.
 fn not_landed(error: DbError) -> RowNotWritten {

@@ -1,10 +1,13 @@
 //! Attacks on storage: pages on our origin, disguised keys, extended links.
 
+use crate::support::valve::until;
 use crate::support::{Actor, Reply, TestApp, send};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ferrobase::storage::sweep;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const SCHEMA: &str = "
     insert into storage.buckets (id, name, public) values ('open', 'open', true), ('own', 'own', false);
@@ -212,4 +215,110 @@ async fn a_signed_link_cannot_be_widened() {
     assert_eq!(as_user.status, 400, "{}", as_user.body);
     let rows = send(app.anon().request(Method::GET, "/rest/v1/").bearer_auth(&token)).await;
     assert!(rows.status == 401 || rows.status == 400, "{} {}", rows.status, rows.body);
+}
+
+/// Strangers may add objects and see them, but not change them. The sequence counts their trials, which are rolled back.
+const DROP_BOX: &str = "
+    insert into storage.buckets (id, name, public) values ('drop', 'drop', true);
+    create policy adding on storage.objects for insert to anon with check (bucket_id = 'drop');
+    create policy seeing on storage.objects for select to anon using (bucket_id = 'drop');
+    create sequence public.trials;
+    create function public.count_trial() returns trigger security definer language plpgsql as $$ begin
+      perform nextval('public.trials'); return new; end $$;
+    create trigger count_trial before insert on storage.objects for each row
+      when (current_user = 'anon') execute function public.count_trial();
+";
+
+/// How often strangers have been tried.
+async fn trials(app: &TestApp) -> i64 {
+    let count = "select case when is_called then last_value else 0 end from public.trials";
+    app.owner.query_one(count, &[]).await.expect("a count").get(0)
+}
+
+/// Sends `before`, and `after` only when the server has tried the caller and somebody else has uploaded the object.
+async fn overtaken(
+    app: &TestApp,
+    request: RequestBuilder,
+    key: &str,
+    before: &'static str,
+    after: &'static str,
+) -> Reply {
+    let tried = trials(app).await;
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<std::io::Result<&str>>();
+    sender.send(Ok(before)).expect("sent");
+    let body = futures_util::stream::unfold(receiver, async |mut receiver| {
+        let piece = receiver.recv().await?;
+        Some((piece, receiver))
+    });
+    let upload = tokio::spawn(send(request.body(reqwest::Body::wrap_stream(body))));
+    until("the caller is tried", async || trials(app).await > tried).await;
+    let victim = upload_as(&app.service(), key).await;
+    assert_eq!(victim.status, 200, "{}", victim.body);
+    sender.send(Ok(after)).expect("sent");
+    drop(sender);
+    upload.await.expect("an answer")
+}
+
+async fn upload_as(actor: &Actor<'_>, key: &str) -> Reply {
+    upload(actor, &format!("drop/{key}"), "text/plain", "theirs").await
+}
+
+async fn read(app: &TestApp, key: &str) -> Value {
+    app.anon().get(&format!("/storage/v1/object/public/drop/{key}")).await.body
+}
+
+/// Regression: policies were checked before the bytes arrived, and the row was then written whatever stood there.
+#[actix_web::test]
+async fn an_upsert_replaces_no_object_that_came_while_its_bytes_were_sent() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(DROP_BOX).await.expect("schema");
+    let post = |key: &str| {
+        let request = app.anon().request(Method::POST, &format!("/storage/v1/object/drop/{key}"));
+        request.header("x-upsert", "true").header("content-type", "text/plain")
+    };
+    let tus = |method, path: &str| {
+        let request = app.anon().request(method, path).header("tus-resumable", "1.0.0");
+        request.header("x-upsert", "true").header("content-type", "application/offset+octet-stream")
+    };
+    let patch = async |key: &str| {
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let metadata = format!("bucketName {},objectName {}", encode("drop"), encode(key));
+        let begin = app.anon().request(Method::POST, "/storage/v1/upload/resumable").header("tus-resumable", "1.0.0");
+        let begin = begin.header("x-upsert", "true").header("upload-length", "4").header("upload-metadata", metadata);
+        let begun = begin.send().await.expect("an answer");
+        assert_eq!(begun.status(), 201);
+        let path = begun.headers()["location"].to_str().expect("an address").replace(&app.base, "");
+        tus(Method::PATCH, &path).header("upload-offset", "0")
+    };
+
+    let refused = overtaken(&app, post("rest"), "rest", "mi", "ne").await;
+    assert_eq!((refused.status, &refused.body["statusCode"]), (400, &json!("403")), "{}", refused.body);
+    assert_eq!(refused.body["message"], "new row violates row-level security policy");
+    let refused = overtaken(&app, patch("tus").await, "tus", "mi", "ne").await;
+    assert_eq!((refused.status, &refused.body), (403, &json!("new row violates row-level security policy")));
+    for key in ["rest", "tus"] {
+        assert_eq!(read(&app, key).await, "theirs", "{key}");
+    }
+    let ended = "select count(*) from _supavisor.resumable_uploads";
+    assert_eq!(app.owner.query_one(ended, &[]).await.expect("a count").get::<_, i64>(0), 0);
+    assert_eq!(sweep::sweep(&app.storage, Duration::ZERO).await.expect("a sweep"), 0, "the refused bytes are gone");
+
+    // Callers who may change objects notice nothing.
+    let policy = "create policy changing on storage.objects for update to anon using (bucket_id = 'drop')";
+    app.owner.batch_execute(policy).await.expect("a policy");
+    for (key, request) in [("rest", post("rest")), ("tus", patch("tus").await)] {
+        let stored = overtaken(&app, request, key, "mi", "ne").await;
+        assert!([200, 204].contains(&stored.status), "{key}: {}", stored.body);
+        assert_eq!(read(&app, key).await, "mine", "{key}");
+    }
+    let crowd = (0..20).map(|_| send(post("rest").body("one of many")));
+    for stored in futures_util::future::join_all(crowd).await {
+        assert_eq!(stored.status, 200, "{}", stored.body);
+    }
+    assert_eq!(sweep::sweep(&app.storage, Duration::ZERO).await.expect("a sweep"), 0);
+
+    // To replace an object, one must be permitted to add it too. So it does not matter if it has gone meanwhile.
+    app.owner.batch_execute("drop policy adding on storage.objects").await.expect("gone");
+    let refused = upload(&app.anon(), "drop/rest", "text/plain", "x").await;
+    assert_eq!((refused.status, &refused.body["statusCode"]), (400, &json!("403")), "{}", refused.body);
 }

@@ -30,7 +30,7 @@ use super::key::ObjectKey;
 use super::queries::Bucket;
 use super::receive::{Described, check_mime, unreadable};
 use super::signed::Scope as UrlScope;
-use super::upload::{Completed, NewRow, Trial, wants_upsert};
+use super::upload::{Completed, NewRow, Replaces, Trial, wants_upsert};
 use super::{Scope, Storage, StorageError, header_text};
 use crate::jwt::caller::Caller;
 pub use rows::{expired, known_uploads};
@@ -60,7 +60,7 @@ enum Permission {
 struct Permitted {
     rules: Bucket,
     owner: Option<String>,
-    upsert: bool,
+    replaces: Replaces,
     operation: String,
 }
 
@@ -143,8 +143,8 @@ impl Permission {
                     upsert: *upsert,
                 };
                 let (rules, permitted) = trial.run(storage, caller, &scope).await?;
-                permitted?;
-                Ok(Permitted { rules, owner: caller.subject(), upsert: *upsert, operation: scope.operation })
+                let replaces = permitted?;
+                Ok(Permitted { rules, owner: caller.subject(), replaces, operation: scope.operation })
             }
             Self::Link { token } => {
                 let claims = storage.signer.verify(token, UrlScope::Upload, &format!("{bucket}/{}", key.as_str()))?;
@@ -154,7 +154,8 @@ impl Permission {
                     return Err(StorageError::AlreadyExists.into());
                 }
                 let operation = format!("{}_signed", scope.operation);
-                Ok(Permitted { rules, owner: claims.owner, upsert: claims.upsert, operation })
+                let replaces = Replaces::by_link(claims.upsert);
+                Ok(Permitted { rules, owner: claims.owner, replaces, operation })
             }
         }
     }
@@ -193,7 +194,7 @@ async fn create(
     if !key.is_placeholder() {
         check_mime(announced.mime(), &permitted.rules)?;
     }
-    announced.upsert = permitted.upsert;
+    announced.upsert = !matches!(permitted.replaces, Replaces::Nothing);
     let id = UploadId { bucket: announced.bucket_name.clone(), key, version: Uuid::new_v4() };
     rows::insert(storage, &id, &announced, permitted.owner.as_deref()).await?;
     let location = protocol::location(storage, request, &id, matches!(permission, Permission::Link { .. }));
@@ -489,7 +490,7 @@ async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, uploa
         version: id.version,
         metadata: described.metadata(&etag(&parts), upload.offset),
         user_metadata: upload.announced.user_metadata(),
-        upsert: permitted.upsert,
+        replaces: permitted.replaces.clone(),
         completes: Some(Completed::Resumable(id.version)),
     };
     if let Err(error) = storage.write_new_row(file, new_row).await {

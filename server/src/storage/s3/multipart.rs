@@ -21,7 +21,7 @@ use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Bucket};
 use crate::storage::receive::{Described, check_mime};
 use crate::storage::sigv4::encoded_path;
-use crate::storage::upload::{Completed, NewRow, Trial};
+use crate::storage::upload::{Completed, NewRow, Replaces, Trial};
 
 const MOST_PARTS: i64 = 10_000;
 /// Maximum size of a part, in bytes.
@@ -59,14 +59,14 @@ fn part(row: &Row) -> Result<Part, StorageError> {
 
 const PART_COLUMNS: &str = "id, part_number, etag, size, created_at";
 
-/// Whether the caller may write this object, and the bucket's restrictions.
+/// Whether the caller may write this object: the bucket's restrictions, and what it may replace.
 async fn look(
     call: &Call,
     key: &ObjectKey,
     metadata: &Value,
     user_metadata: &Value,
     operation: &str,
-) -> Result<Bucket, StorageError> {
+) -> Result<(Bucket, Replaces), StorageError> {
     let trial = Trial {
         bucket: &call.bucket,
         key,
@@ -75,8 +75,7 @@ async fn look(
         upsert: true,
     };
     let (rules, permitted) = trial.run(&call.storage, &call.caller, &call.scope(operation)).await?;
-    permitted?;
-    Ok(rules)
+    Ok((rules, permitted?))
 }
 
 fn upload_id(call: &Call) -> String {
@@ -125,7 +124,7 @@ pub async fn create(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageE
     let said = ClientMetadata::of(&call);
     let metadata = json!({ "mimetype": said.mime, "cacheControl": said.cache_control });
     let trial = json!({ "mimetype": said.mime });
-    let rules = look(&call, &key, &trial, &said.user_metadata, "upload.create_multipart").await?;
+    let (rules, _) = look(&call, &key, &trial, &said.user_metadata, "upload.create_multipart").await?;
     check_mime(&said.mime, &rules)?;
     let (id, version) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().to_string());
     let tx = call.storage.as_service().await?;
@@ -221,7 +220,7 @@ async fn take_part(
     operation: &str,
 ) -> Result<StoredFile, StorageError> {
     let upload = find(call, key).await?;
-    let rules = look(call, key, &upload.metadata, &upload.user_metadata, operation).await?;
+    let (rules, _) = look(call, key, &upload.metadata, &upload.user_metadata, operation).await?;
     let most = call.storage.size_limit(&rules, key);
     if length > most.min(LONGEST_PART) {
         return Err(StorageError::EntityTooLarge);
@@ -307,7 +306,9 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
     let upsert = may_replace(&call)?;
     let body = call.xml().await?;
     let upload = find(&call, &key).await?;
-    let rules = look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.complete_multipart").await?;
+    let (rules, tried) =
+        look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.complete_multipart").await?;
+    let replaces = if upsert { tried } else { Replaces::Nothing };
     let there = parts_of(&call, 0, MOST_PARTS).await?;
     let asked = if body.is_empty() { Vec::new() } else { xml::read(&body, "CompleteMultipartUpload", "Part")?.0 };
     let id = upload_id(&call);
@@ -346,7 +347,7 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
         version,
         metadata: described.metadata(&etag, size),
         user_metadata: Some(described.user_metadata),
-        upsert,
+        replaces,
         completes: Some(Completed::Multipart(id)),
     };
     call.storage.write_new_row(StoredFile { place, size, md5: [0; 16], detected }, new_row).await.map_err(taken)?;

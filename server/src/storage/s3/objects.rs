@@ -144,7 +144,7 @@ pub async fn store(
         check_mime(&said.mime, &rules)?;
     }
     let most = length.most(call.storage.size_limit(&rules, &key))?;
-    permitted.map_err(taken)?;
+    let replaces = permitted.map_err(taken)?;
     call.storage.hand_on(&call.request).await?;
     let version = Uuid::new_v4();
     let mut file = call.storage.files.create(&Place::object(&call.bucket, &key, &version.to_string()))?;
@@ -171,7 +171,7 @@ pub async fn store(
         version,
         metadata: described.metadata(&etag, file.size),
         user_metadata: Some(described.user_metadata),
-        upsert,
+        replaces,
         completes: None,
     };
     call.storage.write_new_row(file, new_row).await.map_err(taken)?;
