@@ -344,16 +344,17 @@ pub async fn write_object(
 }
 
 /// Ends a resumable upload in the transaction that writes its object. It is remembered for clients that lost the answer. False if
-/// it has ended already.
-pub async fn finish_resumable(tx: &Transaction, id: uuid::Uuid) -> Result<bool, StorageError> {
+/// it has ended already, or if this writer has lost the lease.
+pub async fn finish_resumable(tx: &Transaction, id: uuid::Uuid, writer: uuid::Uuid) -> Result<bool, StorageError> {
     let client = tx.client()?;
     let finish = client
         .prepare_cached(
-            "update _supavisor.resumable_uploads set finished_at = now() where id = $1 and finished_at is null",
+            "update _supavisor.resumable_uploads set finished_at = now() \
+             where id = $1 and writer = $2 and finished_at is null",
         )
         .await?;
     let clear = client.prepare_cached("delete from _supavisor.resumable_parts where upload = $1").await?;
-    let finished = client.execute(&finish, &[&id]).await?;
+    let finished = client.execute(&finish, &[&id, &writer]).await?;
     client.execute(&clear, &[&id]).await?;
     Ok(finished > 0)
 }

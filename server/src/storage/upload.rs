@@ -267,7 +267,8 @@ pub struct NewRow {
 /// The multipart or resumable upload that this object completes. It ends in the transaction that writes the row, so it cannot be
 /// completed again and overwrite a later object.
 pub enum Completed {
-    Resumable(Uuid),
+    /// A resumable upload, and the holder of its lease.
+    Resumable(Uuid, Uuid),
     Multipart(String),
 }
 
@@ -361,12 +362,12 @@ impl Storage {
         };
         let is_first = match completed {
             Completed::Multipart(id) => queries::delete_multipart(&tx, id).await?,
-            Completed::Resumable(id) => queries::finish_resumable(&tx, *id).await?,
+            Completed::Resumable(id, writer) => queries::finish_resumable(&tx, *id, *writer).await?,
         };
         if !is_first {
             tx.rollback().await.map_err(StorageError::from)?;
             // All attempts to complete a resumable upload share one version, so the first successful one needs the file.
-            let needs_file = matches!(completed, Completed::Resumable(_));
+            let needs_file = matches!(completed, Completed::Resumable(..));
             let error = if needs_file { StorageError::LockTimeout } else { StorageError::NoSuchUpload };
             return Err(RowNotWritten { error, unknown: needs_file });
         }

@@ -402,3 +402,58 @@ async fn an_upload_is_finished_in_its_objects_transaction() {
     let parts = "select count(*) from _supavisor.resumable_parts";
     assert_eq!(app.owner.query_one(parts, &[]).await.expect("count").get::<_, i64>(0), 0);
 }
+
+/// Regression: a client that resumed after one long request was told that the upload had expired.
+#[actix_web::test]
+async fn an_upload_does_not_expire_while_it_is_written() {
+    let app = TestApp::with_settings(&[("TUS_URL_EXPIRY_MS", "2000")]).await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "6");
+    let created = answered(begin.header("upload-metadata", metadata(&format!("{}/x", alice.id), "text/plain"))).await;
+    let path = path_of(&created, &app);
+    let slow = hanging(&app, alice.actor.request(Method::PATCH, &path)).await;
+    let expired = "select expires_at < now() from _supavisor.resumable_uploads";
+    while !app.owner.query_one(expired, &[]).await.expect("a row").get::<_, bool>(0) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(sweep::end_expired(&app.storage).await.expect("the round"), 0);
+    let head = answered(tus(alice.actor.request(Method::HEAD, &path))).await;
+    assert_eq!((head.status().as_u16(), header(&head, "upload-offset")), (200, "3"));
+    let last = answered(patch(alice.actor.request(Method::PATCH, &path), 3, "def")).await;
+    assert_eq!((last.status().as_u16(), header(&last, "tus-complete")), (204, "1"));
+    slow.abort();
+}
+
+#[actix_web::test]
+async fn a_writer_that_lost_its_lease_does_not_complete_an_upload() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    // Another instance takes the lease just before the row is written.
+    app.owner
+        .batch_execute(
+            "create function public.take_over() returns trigger language plpgsql as $$ begin
+               update _supavisor.resumable_uploads set writer = gen_random_uuid(); return new; end $$;
+             create trigger take_over before insert on storage.objects for each row
+               when (current_user = 'service_role') execute function public.take_over()",
+        )
+        .await
+        .expect("a trigger");
+    let key = format!("{}/x.txt", alice.id);
+    let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "11");
+    let path = path_of(&answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await, &app);
+    let refused = answered(patch(alice.actor.request(Method::PATCH, &path), 0, "hello world")).await;
+    assert_eq!(refused.status(), 503);
+    let unfinished =
+        "select count(*) from _supavisor.resumable_uploads u join _supavisor.resumable_parts p on p.upload = u.id
+        where u.finished_at is null";
+    assert_eq!(app.owner.query_one(unfinished, &[]).await.expect("count").get::<_, i64>(0), 1);
+    let object = format!("/storage/v1/object/private/{key}");
+    assert_eq!(alice.actor.get(&object).await.body["message"], "Object not found");
+
+    app.owner.batch_execute("drop trigger take_over on storage.objects").await.expect("gone");
+    let done = answered(tus(alice.actor.request(Method::HEAD, &path))).await;
+    assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
+    assert_eq!(alice.actor.get(&object).await.body, "hello world");
+}

@@ -459,21 +459,24 @@ where
         return Err(reason);
     }
     if upload.lacks_object() {
-        complete(storage, id, permitted, &upload).await?;
+        complete(storage, id, permitted, &upload, lease.writer()).await?;
         upload.finished = true;
     }
     Ok(upload)
 }
 
 /// Joins the parts into the object.
-async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, upload: &Upload) -> Result<(), TusError> {
+async fn complete(
+    storage: &Storage,
+    id: &UploadId,
+    permitted: &Permitted,
+    upload: &Upload,
+    writer: Uuid,
+) -> Result<(), TusError> {
     let parts = rows::parts(storage, id.version).await?;
     let place = Place::object(&id.bucket, &id.key, &id.version.to_string());
     let sources: Vec<Place> = parts.iter().map(|part| part.place(id.version)).collect();
-    // Left by an interrupted attempt.
-    if let Some((_, error)) = storage.files.remove(std::slice::from_ref(&place)).await.pop() {
-        return Err(error.into());
-    }
+    // Replaces what an interrupted attempt has left, but removes nothing: if the lease was lost, the file may have a row by now.
     let detected = storage.files.assemble(&sources, &place).await?;
     let file = StoredFile { place, size: upload.offset, md5: [0; 16], detected };
     let described = Described {
@@ -491,7 +494,7 @@ async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, uploa
         metadata: described.metadata(&etag(&parts), upload.offset),
         user_metadata: upload.announced.user_metadata(),
         replaces: permitted.replaces.clone(),
-        completes: Some(Completed::Resumable(id.version)),
+        completes: Some(Completed::Resumable(id.version, writer)),
     };
     if let Err(error) = storage.write_new_row(file, new_row).await {
         // A refusal is final; a lock or a failure may be retried.

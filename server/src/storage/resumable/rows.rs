@@ -108,21 +108,20 @@ pub async fn insert(
     Ok(tx.commit().await?)
 }
 
-/// Finds an upload that exists and has not expired.
+/// Finds an upload that exists and has not expired. None expires while it is being written: one request may take longer than its life.
 pub async fn find(storage: &Storage, id: &UploadId) -> Result<Upload, TusError> {
     let tx = storage.as_service().await?;
     let sql = format!(
-        "select {COLUMNS}, now() as now from _supavisor.resumable_uploads as u \
+        "select {COLUMNS}, expires_at < now() and (writer is null or writer_until < now()) as expired \
+         from _supavisor.resumable_uploads as u \
          where id = $1 and bucket_id = $2 and key = $3"
     );
     let rows = query(&tx, &sql, &[&id.version, &id.bucket, &id.key.as_str()]).await?;
     tx.rollback().await?;
     let row = rows.first().ok_or(TusError::NotFound)?;
     let found = upload(row)?;
-    if !found.finished && found.expires_at < row.try_get::<_, DateTime<Utc>>("now")? {
-        return Err(TusError::Gone);
-    }
-    Ok(found)
+    let expired: bool = row.try_get("expired")?;
+    if expired && !found.finished { Err(TusError::Gone) } else { Ok(found) }
 }
 
 /// Takes the lease if it is free. Otherwise asks its holder to release it and returns `None`.
