@@ -9,7 +9,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::backend::Place;
+use super::backend::{Place, wrong_size};
 use super::error::StorageError;
 use super::key::{self, ObjectKey};
 use super::queries::{self, Bucket, Object};
@@ -334,6 +334,7 @@ impl Storage {
                     .insert_header((header::CONTENT_RANGE, format!("bytes {first}-{last}/{}", object.size())));
                 last - first + 1
             }
+            None if object.known_size().is_some_and(|size| size != file.size) => return Err(wrong_size()),
             None => file.size,
         };
         let bytes = futures_util::StreamExt::map(file.bytes, move |piece| {

@@ -36,7 +36,12 @@ impl Object {
     }
 
     pub fn size(&self) -> u64 {
-        self.metadata.get("size").and_then(Value::as_u64).unwrap_or(0)
+        self.known_size().unwrap_or(0)
+    }
+
+    /// `None` if the row tells no size.
+    pub fn known_size(&self) -> Option<u64> {
+        self.metadata.get("size").and_then(Value::as_u64)
     }
 
     pub fn version(&self) -> &str {

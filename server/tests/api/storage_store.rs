@@ -252,6 +252,13 @@ async fn interrupted_store_downloads_resume_and_never_look_complete() {
     assert!(get(&app, "docs", "x").await.expect("the whole") == body);
     cutter.cut(usize::MAX);
     assert!(get(&app, "docs", "x").await.is_err(), "it must not end as if it were whole");
+    // Regression: a download that was resumed waited for its own connection.
+    cutter.cut(0);
+    let narrow = store.app_with(&cutter.url, &[("STORAGE_S3_MAX_SOCKETS", "1")]).await;
+    assert_eq!(put(&narrow, "x", body.clone()).await.0, 200);
+    cutter.cut(1);
+    assert!(get(&narrow, "docs", "x").await.expect("the whole") == body);
+    cutter.cut(usize::MAX);
     // An interrupted upload leaves no row.
     let refused = put(&app, "y", bytes(8 << 20)).await;
     assert_eq!((refused.0, refused.1["statusCode"].as_str()), (503, Some("503")), "{}", refused.1);
@@ -276,6 +283,71 @@ async fn store_errors_are_reported_at_startup_and_in_answers() {
     }
     let wrong = app.try_another(&[("STORAGE_BACKEND", "ftp")]).await.err().expect("refused").to_string();
     assert!(wrong.contains("STORAGE_BACKEND must be file or s3"), "{wrong}");
+}
+
+/// Regression: a transfer failed when it took longer than the client's timeout, however steadily the bytes came.
+#[actix_web::test]
+async fn a_slow_store_has_time_for_a_transfer_and_a_stalled_one_does_not() {
+    let mut store = Store::start().await;
+    store.client_timeout = "700";
+    let valve = Valve::before(&store.endpoint).await;
+    let app = store.app_at(&valve.url(&store.endpoint)).await;
+    // About 1 MB/s.
+    valve.slow(Duration::from_millis(15));
+    let body = bytes(4 << 20);
+    let begun = Instant::now();
+    let stored = put(&app, "slow", body.clone()).await;
+    assert_eq!(stored.0, 200, "{}", stored.1);
+    assert!(begun.elapsed() > Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(get(&app, "docs", "slow").await.expect("the whole") == body);
+    let request = app.service().request(Method::GET, "/storage/v1/object/docs/slow");
+    let response = request.send().await.expect("an answer");
+    valve.freeze();
+    let begun = Instant::now();
+    assert!(response.bytes().await.is_err(), "it must not end as if it were whole");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+/// Regression: such an object was sent as an empty one.
+#[actix_web::test]
+async fn an_answer_of_the_store_without_a_length_is_an_error() {
+    let store = Store::start().await;
+    let liar = Liar::before(&store.endpoint).await;
+    let app = store.app_at(&liar.url).await;
+    assert_eq!(put(&app, "x", b"hello world".to_vec()).await.0, 200);
+    let path = "/storage/v1/object/docs/x";
+    liar.answer("/docs/x/", "Connection: close\r\n\r\nhello");
+    let read = app.service().get(path).await;
+    assert_eq!((read.status, &read.body["statusCode"]), (503, &json!("503")), "{}", read.body);
+    liar.answer("/docs/x/", "Content-Length: 5\r\n\r\nhello");
+    let read = app.service().get(path).await;
+    assert_eq!((read.status, &read.body["statusCode"]), (500, &json!("500")), "{}", read.body);
+    liar.answer("nothing", "");
+    assert_eq!(app.service().get(path).await.body, "hello world");
+}
+
+/// Regression: a page that names no next one was taken for the last, and one that names itself was read for ever.
+#[actix_web::test]
+async fn a_listing_of_the_store_that_does_not_go_on_is_an_error() {
+    let store = Store::start().await;
+    let liar = Liar::before(&store.endpoint).await;
+    let app = store.app_at(&liar.url).await;
+    let page = |root: &str, rest: &str| {
+        let body = format!("<{root}><IsTruncated>true</IsTruncated>{rest}</{root}>");
+        format!("Content-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let uploads = "<NextKeyMarker>a</NextKeyMarker><NextUploadIdMarker>b</NextUploadIdMarker>";
+    for (asked, answer) in [
+        ("list-type=2", page("ListBucketResult", "")),
+        ("list-type=2", page("ListBucketResult", "<NextContinuationToken>a</NextContinuationToken>")),
+        ("uploads=", page("ListMultipartUploadsResult", "<NextKeyMarker>a</NextKeyMarker>")),
+        ("uploads=", page("ListMultipartUploadsResult", uploads)),
+    ] {
+        liar.answer(asked, &answer);
+        let swept = tokio::time::timeout(Duration::from_secs(20), sweep::sweep(&app.storage, Duration::ZERO)).await;
+        let error = swept.expect("an end").expect_err("refused").to_string();
+        assert_eq!(error, "The storage server cannot work at the moment. Please try again later.", "{answer}");
+    }
 }
 
 /// Regression: two clients that did not read their downloads held all connections to the store.
@@ -450,5 +522,51 @@ impl Cutter {
 
     fn cut(&self, connections: usize) {
         self.cuts.store(connections, Ordering::Release);
+    }
+}
+
+/// A proxy to the store that answers some requests itself.
+struct Liar {
+    url: String,
+    /// Part of the request line, and the rest of the answer after its status.
+    answer: tokio::sync::watch::Sender<(String, String)>,
+}
+
+impl Liar {
+    async fn before(endpoint: &str) -> Self {
+        let mut url = url::Url::parse(endpoint).expect("a URL");
+        let inside = (url.host_str().expect("a host").to_owned(), url.port().unwrap_or(80));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        url.set_port(Some(listener.local_addr().expect("address").port())).expect("a port");
+        url.set_host(Some("127.0.0.1")).expect("a host");
+        let (answer, answers) = tokio::sync::watch::channel(("nothing".to_owned(), String::new()));
+        tokio::spawn(async move {
+            while let Ok((mut outer, _)) = listener.accept().await {
+                let (inside, answers) = (inside.clone(), answers.clone());
+                tokio::spawn(async move {
+                    let mut head = vec![0; 16 << 10];
+                    let Ok(length @ 1..) = outer.read(&mut head).await else { return };
+                    let line = String::from_utf8_lossy(&head[..length]).lines().next().unwrap_or_default().to_owned();
+                    let (asked, rest) = answers.borrow().clone();
+                    if line.contains(&asked) {
+                        let _ = outer.write_all(format!("HTTP/1.1 200 OK\r\n{rest}").as_bytes()).await;
+                        return;
+                    }
+                    let Ok(mut inner) = TcpStream::connect(inside).await else { return };
+                    // Each request has a connection of its own, so that each is looked at.
+                    let rest = &head[line.len()..length];
+                    let head = [line.as_bytes(), b"\r\nConnection: close", rest].concat();
+                    if inner.write_all(&head).await.is_ok() {
+                        let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
+                    }
+                });
+            }
+        });
+        Self { url: url.into(), answer }
+    }
+
+    /// Answers requests whose first line contains `asked`, from now on.
+    fn answer(&self, asked: &str, rest: &str) {
+        self.answer.send_replace((asked.to_owned(), rest.to_owned()));
     }
 }

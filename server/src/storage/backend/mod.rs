@@ -225,6 +225,11 @@ impl Store {
     }
 }
 
+/// The error for a file that is not as long as its row says.
+pub fn wrong_size() -> StorageError {
+    StorageError::File(std::io::Error::other("the file has another size than its row says"))
+}
+
 fn inside(place: &Place) -> Result<(), StorageError> {
     if place.is_inside() { Ok(()) } else { Err(StorageError::InvalidKey(place.as_str().to_owned())) }
 }

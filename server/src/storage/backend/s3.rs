@@ -70,20 +70,21 @@ impl S3Store {
     pub async fn open(&self, place: &Place, range: Option<(u64, u64)>) -> Result<Option<OpenFile>, StorageError> {
         let asked = self.stores.key(place);
         let Some((response, held)) = self.read(&asked, range, None).await? else { return Ok(None) };
-        let length = response.content_length().unwrap_or(0);
+        // Without a length, an answer that was cut off would look complete.
+        let length = response.content_length().ok_or_else(no_size)?;
         let (first, size) = match range {
             Some((first, _)) => (first, whole_size(&response).unwrap_or(0)),
             None => (0, length),
         };
         if range.is_some_and(|(first, last)| length != last - first + 1) {
-            return Err(StorageError::File(std::io::Error::other("the file is shorter than its row says")));
+            return Err(super::wrong_size());
         }
         let etag = header(&response, "etag");
         let state = Download {
             store: self.clone(),
             asked,
             response,
-            _held: held,
+            held: Some(held),
             etag,
             at: first,
             end: first + length,
@@ -115,7 +116,7 @@ impl S3Store {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::OK if range.is_none() => Ok(Some((response, held))),
             StatusCode::PARTIAL_CONTENT => Ok(Some((response, held))),
-            _ => Err(request::refusal(response).await),
+            _ => Err(self.stores.refusal(response).await),
         }
     }
 
@@ -125,10 +126,10 @@ impl S3Store {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::OK => {
                 let size = header(&response, "content-length").and_then(|text| text.parse().ok());
-                let size = size.ok_or_else(|| StorageError::Unavailable("the store tells no size".to_owned()))?;
+                let size = size.ok_or_else(no_size)?;
                 Ok(Some(Known { size, etag: header(&response, "etag").unwrap_or_default() }))
             }
-            _ => Err(request::refusal(response).await),
+            _ => Err(self.stores.refusal(response).await),
         }
     }
 
@@ -141,7 +142,7 @@ impl S3Store {
                 .header("x-amz-copy-source", self.copy_source(&from))
                 .header("x-amz-copy-source-if-match", &known.etag)
                 .within(self.stores.time_for(known.size));
-            return match self.answer(&asked, &Body::Empty).await {
+            return match self.stores.answer(&asked, &Body::Empty).await {
                 Ok(_) => Ok(true),
                 Err(StorageError::NoSuchKey) => Ok(false),
                 Err(error) => Err(error),
@@ -223,8 +224,10 @@ impl S3Store {
         let gone = || StorageError::Internal("a part of an upload is gone".to_owned());
         let (response, _held) = self.read(key, range, None).await?.ok_or_else(gone)?;
         let announced = response.content_length();
-        let bytes = response.bytes().await.map_err(request::transport)?;
-        if announced.is_some_and(|length| length != bytes.len() as u64) {
+        let limit = self.stores.time_for(announced.unwrap_or(LEAST_PART));
+        let bytes = request::whole(response, limit).await?;
+        let wanted = range.map(|(first, last)| last - first + 1);
+        if wanted.or(announced).is_some_and(|length| length != bytes.len() as u64) {
             return Err(StorageError::Unavailable("the store cut an answer off".to_owned()));
         }
         Ok(bytes.into())
@@ -238,7 +241,7 @@ impl S3Store {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StorageError> {
         let sum = request::content_md5(&Md5::digest(&bytes));
         let asked = Asked::new(Method::PUT, key).header("content-md5", sum);
-        self.answer(&asked, &Body::Whole(bytes)).await.map(drop)
+        self.stores.answer(&asked, &Body::Whole(bytes)).await.map(drop)
     }
 
     pub async fn remove(&self, places: &[Place]) -> Vec<(Place, StorageError)> {
@@ -261,7 +264,7 @@ impl S3Store {
         if let [only] = places {
             let asked = Asked::new(Method::DELETE, &self.stores.key(only));
             let (response, _held) = self.stores.send(&asked, &Body::Empty).await?;
-            return if gone(response.status()) { Ok(Vec::new()) } else { Err(request::refusal(response).await) };
+            return if gone(response.status()) { Ok(Vec::new()) } else { Err(self.stores.refusal(response).await) };
         }
         let mut body = xml::Xml::new("Delete");
         for place in places {
@@ -274,7 +277,7 @@ impl S3Store {
         let asked = Asked::new(Method::POST, "")
             .parameter("delete", "")
             .header("content-md5", request::content_md5(&Md5::digest(&body)));
-        let answer = self.answer(&asked, &Body::Whole(body)).await?;
+        let answer = self.stores.answer(&asked, &Body::Whole(body)).await?;
         let (refused, _) = xml::read(&answer, "DeleteResult", "Error").map_err(request::unreadable)?;
         let known = |record: &xml::Record| {
             let key = xml::text_of(record, "Key")?;
@@ -283,19 +286,6 @@ impl S3Store {
             (xml::text_of(record, "Code") != Some("NoSuchKey")).then(|| (place.clone(), StorageError::Unavailable(why)))
         };
         Ok(refused.iter().filter_map(known).collect())
-    }
-
-    /// The whole answer to a request that must succeed. Some stores send status 200 first and an error in the body.
-    async fn answer(&self, asked: &Asked, body: &Body) -> Result<Bytes, StorageError> {
-        let (response, _held) = self.stores.send(asked, body).await?;
-        if !response.status().is_success() {
-            return Err(request::refusal(response).await);
-        }
-        let bytes = response.bytes().await.map_err(request::transport)?;
-        match request::said_error(&bytes) {
-            Some(error) => Err(error),
-            None => Ok(bytes),
-        }
     }
 
     pub async fn walk(
@@ -313,7 +303,8 @@ struct Download {
     store: S3Store,
     asked: String,
     response: reqwest::Response,
-    _held: Held,
+    /// `None` while the download is being resumed.
+    held: Option<Held>,
     etag: Option<String>,
     at: u64,
     end: u64,
@@ -323,29 +314,36 @@ struct Download {
 impl Download {
     async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
         while self.at < self.end {
-            let fault = match self.response.chunk().await {
+            let fault = match self.store.stores.chunk(&mut self.response).await {
                 Ok(Some(piece)) if piece.is_empty() => continue,
                 Ok(Some(piece)) => {
                     self.at += piece.len() as u64;
                     return Ok(Some(piece));
                 }
                 Ok(None) => "the store ended an answer early".to_owned(),
-                Err(error) => crate::db::with_causes(&error),
+                Err(StorageError::Unavailable(cause)) => cause,
+                Err(error) => error.to_string(),
             };
             if self.tries == RESUMPTIONS {
                 tracing::warn!(fault, "the file store cut a download off");
                 return Err(std::io::Error::other(fault));
             }
             self.tries += 1;
+            // Downloads that wait for each other's connections would all fail.
+            self.held = None;
             let again = self.store.read(&self.asked, Some((self.at, self.end - 1)), self.etag.as_deref()).await;
             match again {
-                Ok(Some((response, held))) => (self.response, self._held) = (response, held),
+                Ok(Some((response, held))) => (self.response, self.held) = (response, Some(held)),
                 Ok(None) => return Err(std::io::Error::other("the file went away while it was read")),
                 Err(error) => return Err(std::io::Error::other(error.to_string())),
             }
         }
         Ok(None)
     }
+}
+
+fn no_size() -> StorageError {
+    StorageError::Unavailable("the store tells no size".to_owned())
 }
 
 /// The size of the whole object, from an answer with a range.

@@ -111,7 +111,7 @@ impl S3File {
             None => Body::Whole(self.waiting.give().into()),
         };
         let asked = Asked::new(Method::PUT, &key).header("content-md5", request::content_md5(md5));
-        self.store.answer(&asked, &body).await?;
+        self.store.stores.answer(&asked, &body).await?;
         Ok(self.place)
     }
 }
@@ -139,7 +139,7 @@ impl S3Store {
 
     pub(super) async fn begin_parts(&self, key: &str) -> Result<Parts, StorageError> {
         let asked = Asked::new(Method::POST, key).parameter("uploads", "");
-        let answer = self.answer(&asked, &Body::Empty).await?;
+        let answer = self.stores.answer(&asked, &Body::Empty).await?;
         let (_, said) = xml::read(&answer, "InitiateMultipartUploadResult", "none").map_err(request::unreadable)?;
         let id = xml::text_of(&said, "UploadId").filter(|id| !id.is_empty());
         let id = id.ok_or_else(|| StorageError::Unavailable("the file store names no upload".to_owned()))?.to_owned();
@@ -160,7 +160,7 @@ impl S3Store {
         let asked = Asked::new(Method::DELETE, key).parameter("uploadId", id);
         let (response, _held) = self.stores.send(&asked, &Body::Empty).await?;
         let gone = response.status().is_success() || response.status().as_u16() == 404;
-        if gone { Ok(()) } else { Err(request::refusal(response).await) }
+        if gone { Ok(()) } else { Err(self.stores.refusal(response).await) }
     }
 }
 
@@ -185,7 +185,7 @@ impl Parts {
             let asked = asked.header("content-md5", sum);
             let (response, _held) = store.stores.send(&asked, &body).await?;
             if !response.status().is_success() {
-                return Err(request::refusal(response).await);
+                return Err(store.stores.refusal(response).await);
             }
             let etag = super::header(&response, "etag");
             Ok((number, etag.ok_or_else(|| StorageError::Unavailable("the file store tells no ETag".to_owned()))?))
@@ -205,7 +205,7 @@ impl Parts {
         if let Some((first, last)) = range {
             asked = asked.header("x-amz-copy-source-range", format!("bytes={first}-{last}"));
         }
-        let answer = self.store.answer(&asked, &Body::Empty).await?;
+        let answer = self.store.stores.answer(&asked, &Body::Empty).await?;
         let (_, said) = xml::read(&answer, "CopyPartResult", "none").map_err(request::unreadable)?;
         let etag = xml::text_of(&said, "ETag").unwrap_or_default().to_owned();
         self.there.push((number, etag));
@@ -233,7 +233,7 @@ impl Parts {
         let asked = Asked::new(Method::POST, &self.key)
             .parameter("uploadId", &self.id)
             .within(self.store.stores.time_for(self.number as u64 * self.store.stores.part_size() / 64));
-        match self.store.answer(&asked, &Body::Whole(body.into_text().into())).await {
+        match self.store.stores.answer(&asked, &Body::Whole(body.into_text().into())).await {
             Ok(_) => {}
             // Retried after its answer was lost: if the parts are gone, the object exists.
             Err(StorageError::NoSuchKey | StorageError::Internal(_))

@@ -62,7 +62,7 @@ impl S3Store {
             if let Some(token) = &token {
                 asked = asked.parameter("continuation-token", token);
             }
-            let answer = self.answer(&asked, &Body::Empty).await?;
+            let answer = self.stores.answer(&asked, &Body::Empty).await?;
             let (objects, others) = xml::read(&answer, "ListBucketResult", "Contents").map_err(request::unreadable)?;
             let is_encoded = text_of(&others, "EncodingType") == Some("url");
             let page: Vec<T> = objects
@@ -75,23 +75,27 @@ impl S3Store {
             if !page.is_empty() {
                 take(page).await?;
             }
-            token = text_of(&others, "NextContinuationToken").filter(|token| !token.is_empty()).map(str::to_owned);
-            if text_of(&others, "IsTruncated") != Some("true") || token.is_none() {
+            if text_of(&others, "IsTruncated") != Some("true") {
                 return Ok(());
             }
+            let next = further(text_of(&others, "NextContinuationToken"))?;
+            if token.as_ref() == Some(&next) {
+                return Err(endless());
+            }
+            token = Some(next);
         }
     }
 
     /// Aborts abandoned multipart uploads, whose parts use space without being listed.
     pub async fn abort_old_uploads(&self, min_age: Duration) -> Result<(), StorageError> {
-        let (mut after_key, mut after_id): (Option<String>, Option<String>) = (None, None);
+        let mut after: Option<(String, String)> = None;
         loop {
             let mut asked =
                 Asked::new(Method::GET, "").parameter("uploads", "").parameter("prefix", self.stores.prefix());
-            if let (Some(key), Some(id)) = (&after_key, &after_id) {
+            if let Some((key, id)) = &after {
                 asked = asked.parameter("key-marker", key).parameter("upload-id-marker", id);
             }
-            let answer = self.answer(&asked, &Body::Empty).await?;
+            let answer = self.stores.answer(&asked, &Body::Empty).await?;
             let (uploads, others) =
                 xml::read(&answer, "ListMultipartUploadsResult", "Upload").map_err(request::unreadable)?;
             for upload in &uploads {
@@ -104,13 +108,27 @@ impl S3Store {
                     tracing::warn!(key, %error, "the parts of an old upload stay in the store");
                 }
             }
-            after_key = text_of(&others, "NextKeyMarker").filter(|text| !text.is_empty()).map(str::to_owned);
-            after_id = text_of(&others, "NextUploadIdMarker").filter(|text| !text.is_empty()).map(str::to_owned);
-            if text_of(&others, "IsTruncated") != Some("true") || after_key.is_none() || after_id.is_none() {
+            if text_of(&others, "IsTruncated") != Some("true") {
                 return Ok(());
             }
+            let next = (further(text_of(&others, "NextKeyMarker"))?, further(text_of(&others, "NextUploadIdMarker"))?);
+            if after.as_ref() == Some(&next) {
+                return Err(endless());
+            }
+            after = Some(next);
         }
     }
+}
+
+/// Where the next page begins.
+///
+/// Errors: the store does not say so. The rest would look as if it did not exist.
+fn further(token: Option<&str>) -> Result<String, StorageError> {
+    token.filter(|token| !token.is_empty()).map(str::to_owned).ok_or_else(endless)
+}
+
+fn endless() -> StorageError {
+    StorageError::Unavailable("the file store's listing does not go on".to_owned())
 }
 
 fn decoded(key: &str, is_encoded: bool) -> String {

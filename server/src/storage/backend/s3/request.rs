@@ -152,7 +152,6 @@ impl Stores {
     pub fn new(config: &S3StoreConfig) -> anyhow::Result<Self> {
         let http = outgoing::client()
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(config.timeout)
             .pool_max_idle_per_host(config.max_sockets.min(32))
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
@@ -216,13 +215,18 @@ impl Stores {
         self.timeout + Duration::from_secs(bytes / SLOWEST)
     }
 
+    /// Deadline of a request until its response head is there, and again for the rest of a short answer.
+    fn limit(&self, asked: &Asked, body: &Body) -> Duration {
+        asked.within.unwrap_or_else(|| self.time_for(body.length()))
+    }
+
     /// The response head, whatever its status. Retries after errors of the store or the network. All our requests may be
     /// repeated, because each version has a single writer.
     pub async fn send(&self, asked: &Asked, body: &Body) -> Result<(Response, Held), StorageError> {
         let held = tokio::time::timeout(SOCKET_WAIT, Arc::clone(&self.sockets).acquire_owned()).await;
         let held = held.map_err(|_| StorageError::Unavailable("too many requests to the file store".to_owned()))?;
         let held = held.map_err(|error| StorageError::Internal(error.to_string()))?;
-        let limit = asked.within.unwrap_or_else(|| self.time_for(body.length()));
+        let limit = self.limit(asked, body);
         let mut pause = PAUSE;
         for attempt in 1.. {
             let sent = tokio::time::timeout(limit, self.send_once(asked, body)).await;
@@ -232,7 +236,7 @@ impl Stores {
                 }
                 Ok(Ok(response)) => return Ok((response, held)),
                 // A timeout is not retried, because a client is waiting.
-                Err(_) => return Err(StorageError::Unavailable("the file store did not answer in time".to_owned())),
+                Err(_) => return Err(late()),
                 Ok(Err(error)) if error.is_timeout() || attempt == TRIES => return Err(transport(error)),
                 Ok(Err(error)) => with_causes(&error),
             };
@@ -241,6 +245,48 @@ impl Stores {
             pause *= 4;
         }
         Err(StorageError::Internal("no request was made".to_owned()))
+    }
+
+    /// The whole answer to a request that must succeed. Some stores send status 200 first and an error in the body.
+    pub async fn answer(&self, asked: &Asked, body: &Body) -> Result<Bytes, StorageError> {
+        let (response, _held) = self.send(asked, body).await?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        // A store that sends 200 first does its work now.
+        let bytes = whole(response, self.limit(asked, body)).await?;
+        match said_error(&bytes) {
+            Some(error) => Err(error),
+            None => Ok(bytes),
+        }
+    }
+
+    /// The next bytes of an answer. Each has the client's timeout; time in which nobody asks for them does not count.
+    pub async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, StorageError> {
+        let read = tokio::time::timeout(self.timeout, response.chunk()).await;
+        read.map_err(|_| late())?.map_err(transport)
+    }
+
+    /// The error in an unsuccessful response.
+    pub async fn refusal(&self, mut response: Response) -> StorageError {
+        let status = response.status();
+        let mut text = Vec::new();
+        let read = async {
+            while let Ok(Some(piece)) = response.chunk().await {
+                text.extend_from_slice(&piece);
+                if text.len() > LONGEST_REFUSAL {
+                    break;
+                }
+            }
+        };
+        // The status says enough if the rest does not come.
+        let _ = tokio::time::timeout(self.timeout, read).await;
+        let said = said_error(&text);
+        match status.as_u16() {
+            404 if !matches!(said, Some(StorageError::Internal(_))) => StorageError::NoSuchKey,
+            429 | 500.. => StorageError::Unavailable(format!("the file store answers {status}")),
+            _ => said.unwrap_or_else(|| StorageError::Internal(format!("the file store answers {status}"))),
+        }
     }
 
     async fn send_once(&self, asked: &Asked, body: &Body) -> reqwest::Result<Response> {
@@ -300,30 +346,21 @@ pub fn content_md5(md5: &[u8]) -> String {
     STANDARD.encode(md5)
 }
 
+/// All bytes of a short answer within a deadline.
+pub async fn whole(response: Response, limit: Duration) -> Result<Bytes, StorageError> {
+    tokio::time::timeout(limit, response.bytes()).await.map_err(|_| late())?.map_err(transport)
+}
+
+fn late() -> StorageError {
+    StorageError::Unavailable("the file store did not answer in time".to_owned())
+}
+
 pub fn transport(error: reqwest::Error) -> StorageError {
     StorageError::Unavailable(format!("the file store: {}", with_causes(&error.without_url())))
 }
 
 pub fn unreadable(_: StorageError) -> StorageError {
     StorageError::Unavailable("the file store's answer cannot be read".to_owned())
-}
-
-/// The error in an unsuccessful response.
-pub async fn refusal(mut response: Response) -> StorageError {
-    let status = response.status();
-    let mut text = Vec::new();
-    while let Ok(Some(piece)) = response.chunk().await {
-        text.extend_from_slice(&piece);
-        if text.len() > LONGEST_REFUSAL {
-            break;
-        }
-    }
-    let said = said_error(&text);
-    match status.as_u16() {
-        404 if !matches!(said, Some(StorageError::Internal(_))) => StorageError::NoSuchKey,
-        429 | 500.. => StorageError::Unavailable(format!("the file store answers {status}")),
-        _ => said.unwrap_or_else(|| StorageError::Internal(format!("the file store answers {status}"))),
-    }
 }
 
 /// The error in a response body, if it is one.
