@@ -53,6 +53,7 @@ use per_client::PerClientLimit;
 use render::Renderer;
 use resumable::Writers;
 pub use routes::configure;
+use s3::Completions;
 use signed::UrlSigner;
 
 /// How long a writer waits for another writer of the same key.
@@ -78,6 +79,7 @@ pub struct Storage {
     renderer: Renderer,
     /// Requests of this process that write resumable uploads.
     writers: Writers,
+    completions: Completions,
     /// Downloads per client, if each holds a connection to the store for as long as the client reads.
     readers: Option<PerClientLimit>,
     /// In S3 requests with a user's token, the key that signs for that user.
@@ -97,6 +99,7 @@ impl Storage {
             files: Store::of(&config.backend)?,
             renderer: Renderer::default(),
             writers: Writers::default(),
+            completions: Completions::default(),
             readers: match &config.backend {
                 BackendConfig::Folder(_) => None,
                 BackendConfig::S3(store) => Some(PerClientLimit::half_of(store.max_sockets)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::storage_s3::{Signer, between, text};
 use crate::support::ports::free_port;
 use crate::support::valve::Valve;
 use crate::support::{TestApp, send};
@@ -348,6 +349,90 @@ async fn a_listing_of_the_store_that_does_not_go_on_is_an_error() {
         let error = swept.expect("an end").expect_err("refused").to_string();
         assert_eq!(error, "The storage server cannot work at the moment. Please try again later.", "{answer}");
     }
+}
+
+#[actix_web::test]
+async fn only_two_long_joins_of_short_parts_are_made_at_a_time() {
+    let store = Store::start().await;
+    let Some(server) = &store._server else { return };
+    let valve = Valve::before(&store.endpoint).await;
+    let app = store.app_at(&valve.url(&store.endpoint)).await;
+    let body = bytes(6 << 20);
+    let piece = 3 << 20;
+    let mut last = Vec::new();
+    for key in ["a", "b", "c", "d"] {
+        use base64::Engine as _;
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let tus = |method, path: &str| app.service().request(method, path).header("tus-resumable", "1.0.0");
+        let patch = |path: &str, at: usize| {
+            let request = tus(Method::PATCH, path).header("content-type", "application/offset+octet-stream");
+            request.header("upload-offset", at.to_string()).body(body[at..at + piece].to_vec())
+        };
+        let created = tus(Method::POST, "/storage/v1/upload/resumable")
+            .header("upload-length", body.len().to_string())
+            .header("upload-metadata", format!("bucketName {},objectName {}", encode("docs"), encode(key)));
+        let created = created.send().await.expect("created");
+        let location = created.headers()["location"].to_str().expect("an address").replace(&app.base, "");
+        assert_eq!(patch(&location, 0).send().await.expect("an answer").status(), 204);
+        last.push(patch(&location, piece));
+    }
+    valve.slow(Duration::from_millis(4));
+    let joins: Vec<_> = last.into_iter().map(|request| tokio::spawn(send(request))).collect();
+    // Only joins begin uploads in parts at the store: each part is sent in one request.
+    let mut most = 0;
+    while !joins.iter().all(|join| join.is_finished()) {
+        let count = "select count(*) from storage.s3_multipart_uploads";
+        most = most.max(server.owner.query_one(count, &[]).await.expect("a count").get::<_, i64>(0));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for join in joins {
+        let joined = join.await.expect("an answer");
+        assert_eq!(joined.status, 204, "{}", joined.body);
+    }
+    assert_eq!(most, 2);
+    valve.slow(Duration::ZERO);
+    assert!(get(&app, "docs", "d").await.expect("the whole") == body);
+}
+
+/// Regression: a client that hung up ended the join, so that a large upload could never be completed.
+#[actix_web::test]
+async fn a_completion_goes_on_without_its_client_and_a_repeated_one_waits_for_it() {
+    let store = Store::start().await;
+    let Some(server) = &store._server else { return };
+    let valve = Valve::before(&store.endpoint).await;
+    let app = store.app_at(&valve.url(&store.endpoint)).await;
+    let s3 = Signer::project(&app);
+    let begun = text(s3.send(Method::POST, "/docs/big", "uploads=", &[], b"").await).await;
+    let id = between(&begun.1, "UploadId").to_owned();
+    let body = bytes((5 << 20) + 1000);
+    let mut named = String::new();
+    for (number, part) in [(1, &body[..5 << 20]), (2, &body[5 << 20..])] {
+        let query = format!("partNumber={number}&uploadId={id}");
+        let stored = s3.send(Method::PUT, "/docs/big", &query, &[], part).await;
+        assert_eq!(stored.status(), 200);
+        let etag = stored.headers()["etag"].to_str().expect("text");
+        named.push_str(&format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>"));
+    }
+    let named = format!("<CompleteMultipartUpload>{named}</CompleteMultipartUpload>");
+    let query = format!("uploadId={id}");
+    let complete = || s3.send(Method::POST, "/docs/big", &query, &[], named.as_bytes());
+    let watch = "create table public.begun (id text);
+        create function public.note() returns trigger language plpgsql security definer as $$ begin
+          insert into public.begun values (new.id); return new; end $$;
+        create trigger note before insert on storage.s3_multipart_uploads for each row execute function public.note()";
+    server.owner.batch_execute(watch).await.expect("a trigger");
+    valve.slow(Duration::from_millis(400));
+    assert!(tokio::time::timeout(Duration::from_secs(1), complete()).await.is_err(), "the client hangs up");
+    let repeated = text(complete().await).await;
+    assert_eq!(repeated.0, 200, "{}", repeated.1);
+    valve.slow(Duration::ZERO);
+    assert_eq!(text(complete().await).await, repeated, "its answer was lost");
+    let other = text(s3.send(Method::POST, "/docs/big", &query, &[], b"").await).await;
+    assert_eq!((other.0, between(&other.1, "Code")), (404, "NoSuchUpload"));
+    let count = "select count(*) from public.begun";
+    assert_eq!(server.owner.query_one(count, &[]).await.expect("a count").get::<_, i64>(0), 1);
+    assert!(get(&app, "docs", "big").await.expect("the whole") == body);
+    assert_eq!(orphans(&app).await, 0);
 }
 
 /// Regression: two clients that did not read their downloads held all connections to the store.

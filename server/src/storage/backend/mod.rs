@@ -172,11 +172,14 @@ impl Store {
         }
     }
 
-    /// Joins parts into one file, in order. Returns the media type detected from the first part.
-    pub async fn assemble(&self, parts: &[Place], to: &Place) -> Result<&'static str, StorageError> {
+    /// Joins parts, with their sizes, into one file, in order. Returns the media type detected from the first part.
+    pub async fn assemble(&self, parts: &[(Place, u64)], to: &Place) -> Result<&'static str, StorageError> {
         inside(to)?;
         match self {
-            Self::Folder(folder) => folder.assemble(parts, to).await,
+            Self::Folder(folder) => {
+                let places: Vec<Place> = parts.iter().map(|(part, _)| part.clone()).collect();
+                folder.assemble(&places, to).await
+            }
             Self::S3(store) => store.assemble(parts, to).await,
         }
     }

@@ -20,6 +20,7 @@ use futures_util::stream;
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use reqwest::{Method, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use self::file::S3File;
 use self::request::{Asked, Body, Held, Stores};
@@ -40,6 +41,12 @@ const LEAST_PART: u64 = 5 << 20;
 /// A multipart upload counts as abandoned at this many times the minimum age of files, because another instance may be writing it
 /// for hours.
 const ABORT_AFTER: u32 = 24;
+/// How many joins of small parts pass through this process at a time: long ones, each of which holds some parts of the store's size in
+/// memory, and short ones, each of which holds the whole object.
+const LONG_JOINS: usize = 2;
+const SHORT_JOINS: usize = 8;
+/// How long a join waits for others.
+const JOIN_WAIT: Duration = Duration::from_secs(60);
 /// How often an interrupted download is resumed.
 const RESUMPTIONS: usize = 3;
 
@@ -48,6 +55,8 @@ const RESUMPTIONS: usize = 3;
 pub struct S3Store {
     stores: Arc<Stores>,
     room: BufferBudget,
+    long_joins: Arc<Semaphore>,
+    short_joins: Arc<Semaphore>,
     /// Ids of multipart uploads that this process is writing.
     under_way: Arc<Mutex<HashSet<String>>>,
 }
@@ -60,7 +69,13 @@ struct Known {
 
 impl S3Store {
     pub fn new(config: &S3StoreConfig) -> anyhow::Result<Self> {
-        Ok(Self { stores: Arc::new(Stores::new(config)?), room: BufferBudget::default(), under_way: Arc::default() })
+        Ok(Self {
+            stores: Arc::new(Stores::new(config)?),
+            room: BufferBudget::default(),
+            long_joins: Arc::new(Semaphore::new(LONG_JOINS)),
+            short_joins: Arc::new(Semaphore::new(SHORT_JOINS)),
+            under_way: Arc::default(),
+        })
     }
 
     pub fn create(&self, place: &Place) -> S3File {
@@ -138,12 +153,8 @@ impl S3Store {
         let (from, to) = (self.stores.key(from), self.stores.key(to));
         let Some(known) = self.known(&from).await? else { return Ok(false) };
         if known.size <= LONGEST_COPY {
-            let asked = Asked::new(Method::PUT, &to)
-                .header("x-amz-copy-source", self.copy_source(&from))
-                .header("x-amz-copy-source-if-match", &known.etag)
-                .within(self.stores.time_for(known.size));
-            return match self.stores.answer(&asked, &Body::Empty).await {
-                Ok(_) => Ok(true),
+            return match self.copy_whole(&from, &to, known.size, Some(&known.etag)).await {
+                Ok(()) => Ok(true),
                 Err(StorageError::NoSuchKey) => Ok(false),
                 Err(error) => Err(error),
             };
@@ -159,20 +170,31 @@ impl S3Store {
         Ok(true)
     }
 
+    /// Copies an object of at most [`LONGEST_COPY`] bytes in one request.
+    async fn copy_whole(&self, from: &str, to: &str, size: u64, etag: Option<&str>) -> Result<(), StorageError> {
+        let mut asked = Asked::new(Method::PUT, to)
+            .header("x-amz-copy-source", self.copy_source(from))
+            .within(self.stores.time_for(size));
+        if let Some(etag) = etag {
+            asked = asked.header("x-amz-copy-source-if-match", etag);
+        }
+        self.stores.answer(&asked, &Body::Empty).await.map(drop)
+    }
+
     fn copy_source(&self, key: &str) -> String {
         encoded_path(&format!("/{}/{key}", self.stores.bucket()))
     }
 
-    /// Joins parts into one object. Parts that are large enough are copied by the store; smaller ones are downloaded and uploaded
-    /// together.
-    pub async fn assemble(&self, parts: &[Place], to: &Place) -> Result<&'static str, StorageError> {
-        let keys: Vec<String> = parts.iter().map(|part| self.stores.key(part)).collect();
-        let to = self.stores.key(to);
-        let mut sizes = Vec::with_capacity(keys.len());
-        for key in &keys {
-            let known = self.known(key).await?;
-            sizes.push(known.ok_or_else(|| StorageError::Internal("a part of an upload is gone".to_owned()))?.size);
-        }
+    /// Joins parts, with their sizes, into one object. Parts that are large enough are copied by the store; smaller ones are downloaded
+    /// and uploaded together.
+    pub async fn assemble(&self, parts: &[(Place, u64)], to: &Place) -> Result<&'static str, StorageError> {
+        let joined = self.join(parts, &self.stores.key(to)).await;
+        joined.map_err(|error| if matches!(error, StorageError::NoSuchKey) { gone() } else { error })
+    }
+
+    async fn join(&self, parts: &[(Place, u64)], to: &str) -> Result<&'static str, StorageError> {
+        let keys: Vec<String> = parts.iter().map(|(part, _)| self.stores.key(part)).collect();
+        let sizes: Vec<u64> = parts.iter().map(|(_, size)| *size).collect();
         let head = match (keys.first(), sizes.first()) {
             (Some(first), Some(size)) if *size > 0 => {
                 self.gather(first, Some((0, (*size).min(HEAD_BYTES as u64) - 1))).await?
@@ -180,17 +202,27 @@ impl S3Store {
             _ => Vec::new(),
         };
         let whole: u64 = sizes.iter().sum();
+        if let ([only], 1..=LONGEST_COPY) = (keys.as_slice(), whole) {
+            self.copy_whole(only, to, whole, None).await?;
+            return Ok(sniff::detect(&head));
+        }
         if whole <= LEAST_PART {
+            let _turn = turn(&self.short_joins).await?;
             let mut bytes = Vec::with_capacity(usize::try_from(whole).unwrap_or(0));
             for (key, size) in keys.iter().zip(&sizes) {
                 if *size > 0 {
                     bytes.extend(self.gather(key, None).await?);
                 }
             }
-            self.put(&to, bytes.into()).await?;
+            self.put(to, bytes.into()).await?;
             return Ok(sniff::detect(&head));
         }
-        let mut upload = self.begin_parts(&to).await?;
+        let is_copied = |size: &u64| (LEAST_PART..=LONGEST_COPY).contains(size);
+        let _turn = match sizes.split_last() {
+            Some((_, others)) if !others.iter().all(is_copied) => Some(turn(&self.long_joins).await?),
+            _ => None,
+        };
+        let mut upload = self.begin_parts(to).await?;
         let mut waiting: Vec<u8> = Vec::new();
         for (number, (key, size)) in keys.iter().zip(&sizes).enumerate() {
             let is_last = number + 1 == keys.len();
@@ -221,7 +253,6 @@ impl S3Store {
 
     /// All bytes of a small object, or of a small range.
     async fn gather(&self, key: &str, range: Option<(u64, u64)>) -> Result<Vec<u8>, StorageError> {
-        let gone = || StorageError::Internal("a part of an upload is gone".to_owned());
         let (response, _held) = self.read(key, range, None).await?.ok_or_else(gone)?;
         let announced = response.content_length();
         let limit = self.stores.time_for(announced.unwrap_or(LEAST_PART));
@@ -340,6 +371,17 @@ impl Download {
         }
         Ok(None)
     }
+}
+
+/// Waits until a join may begin.
+async fn turn(joins: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StorageError> {
+    let turn = tokio::time::timeout(JOIN_WAIT, Arc::clone(joins).acquire_owned()).await;
+    let turn = turn.map_err(|_| StorageError::Unavailable("too many uploads are being joined".to_owned()))?;
+    turn.map_err(|error| StorageError::Internal(error.to_string()))
+}
+
+fn gone() -> StorageError {
+    StorageError::Internal("a part of an upload is gone".to_owned())
 }
 
 fn no_size() -> StorageError {

@@ -475,7 +475,7 @@ async fn complete(
 ) -> Result<(), TusError> {
     let parts = rows::parts(storage, id.version).await?;
     let place = Place::object(&id.bucket, &id.key, &id.version.to_string());
-    let sources: Vec<Place> = parts.iter().map(|part| part.place(id.version)).collect();
+    let sources: Vec<(Place, u64)> = parts.iter().map(|part| (part.place(id.version), part.size)).collect();
     // Replaces what an interrupted attempt has left, but removes nothing: if the lease was lost, the file may have a row by now.
     let detected = storage.files.assemble(&sources, &place).await?;
     let file = StoredFile { place, size: upload.offset, md5: [0; 16], detected };

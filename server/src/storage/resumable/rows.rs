@@ -44,6 +44,7 @@ impl Upload {
 /// The bytes of one request.
 pub struct Part {
     pub id: Uuid,
+    pub size: u64,
     pub md5: Vec<u8>,
 }
 
@@ -211,10 +212,15 @@ pub async fn add_part(
 /// The parts in order.
 pub async fn parts(storage: &Storage, id: Uuid) -> Result<Vec<Part>, StorageError> {
     let tx = storage.as_service().await?;
-    let sql = "select id, md5 from _supavisor.resumable_parts where upload = $1 order by number";
+    let sql = "select id, size, md5 from _supavisor.resumable_parts where upload = $1 order by number";
     let rows = query(&tx, sql, &[&id]).await?;
     tx.rollback().await?;
-    rows.iter().map(|row| Ok(Part { id: row.try_get("id")?, md5: row.try_get("md5")? })).collect()
+    rows.iter()
+        .map(|row| {
+            let size = u64::try_from(row.try_get::<_, i64>("size")?).unwrap_or(0);
+            Ok(Part { id: row.try_get("id")?, size, md5: row.try_get("md5")? })
+        })
+        .collect()
 }
 
 pub async fn delete(storage: &Storage, id: Uuid) -> Result<(), StorageError> {

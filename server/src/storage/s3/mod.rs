@@ -19,6 +19,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::TryStreamExt;
 
 use self::body::Body;
+pub use self::multipart::Completions;
 use self::signature::{Signature, query_of};
 use super::copy::Conditions;
 use super::download::date_in;

@@ -1,10 +1,15 @@
 //! S3 multipart uploads: parts that arrive in any order and become one object on completion.
 
-use actix_web::HttpResponse;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::http::header;
+use actix_web::{HttpResponse, web};
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use md5::{Digest, Md5};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -15,19 +20,22 @@ use super::objects::{ClientMetadata, may_replace, taken};
 use super::xml::{self, Xml};
 use super::{Call, copy_source, refused, source_conditions};
 use crate::db::{Client, Statement};
-use crate::storage::StorageError;
+use crate::jwt::caller::Caller;
 use crate::storage::backend::{Place, StoredFile};
 use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Bucket};
 use crate::storage::receive::{Described, check_mime};
 use crate::storage::sigv4::encoded_path;
 use crate::storage::upload::{Completed, NewRow, Replaces, Trial};
+use crate::storage::{Storage, StorageError};
 
 const MOST_PARTS: i64 = 10_000;
 /// Maximum size of a part, in bytes.
 const LONGEST_PART: u64 = 5 << 30;
 /// How often the source of a copied part is looked up again because it was replaced meanwhile.
 const SOURCE_TRIES: usize = 5;
+/// How long a completion is remembered for clients that lost the answer.
+const REMEMBERED: Duration = Duration::from_secs(5 * 60);
 /// Maximum number of entries per page.
 const PAGE: i64 = 1000;
 
@@ -45,6 +53,12 @@ struct Part {
     etag: String,
     size: i64,
     created_at: DateTime<Utc>,
+}
+
+impl Part {
+    fn size(&self) -> u64 {
+        u64::try_from(self.size).unwrap_or(0)
+    }
 }
 
 fn part(row: &Row) -> Result<Part, StorageError> {
@@ -106,15 +120,15 @@ async fn find(call: &Call, key: &ObjectKey) -> Result<Upload, StorageError> {
     })
 }
 
-async fn parts_of(call: &Call, after: i64, most: i64) -> Result<Vec<Part>, StorageError> {
-    let tx = call.storage.as_service().await?;
+async fn parts_of(storage: &Storage, upload: &str, after: i64, most: i64) -> Result<Vec<Part>, StorageError> {
+    let tx = storage.as_service().await?;
     let sql = format!(
         "select {PART_COLUMNS} from storage.s3_multipart_uploads_parts \
          where upload_id = $1 and part_number > $2 order by part_number, created_at limit $3"
     );
     let statement = tx.client()?.prepare_cached(&sql).await?;
     let after = i32::try_from(after).unwrap_or(i32::MAX);
-    let rows = tx.client()?.query(&statement, &[&upload_id(call), &after, &most]).await?;
+    let rows = tx.client()?.query(&statement, &[&upload, &after, &most]).await?;
     tx.rollback().await?;
     rows.iter().map(part).collect()
 }
@@ -301,61 +315,184 @@ fn incomplete() -> StorageError {
     )
 }
 
+/// Completions in this process, by upload: those at work, and for a while those that have succeeded. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Completions(Arc<Mutex<HashMap<String, Entry>>>);
+
+/// Locked while the completion is at work.
+type Entry = Arc<tokio::sync::Mutex<Option<Done>>>;
+
+/// A completion that has succeeded.
+#[derive(Debug)]
+struct Done {
+    bucket: String,
+    key: String,
+    caller: Caller,
+    /// The hash of the request's body.
+    asked: [u8; 16],
+    etag: String,
+}
+
+impl Completions {
+    fn entry(&self, id: &str) -> Entry {
+        Arc::clone(self.0.lock().entry(id.to_owned()).or_default())
+    }
+
+    /// The ETag, if the same request of the same caller has just succeeded.
+    async fn done(&self, call: &Call, key: &ObjectKey, asked: [u8; 16]) -> Option<String> {
+        let entry = self.0.lock().get(&upload_id(call)).map(Arc::clone)?;
+        let done = entry.lock().await;
+        let done = done.as_ref()?;
+        let is_same = done.bucket == call.bucket && done.key == key.as_str() && done.asked == asked;
+        (is_same && is_same_caller(&done.caller, &call.caller)).then(|| done.etag.clone())
+    }
+
+    /// Forgets a completion, at once if it failed and nobody waits for it.
+    fn leave(&self, id: String, entry: Entry, succeeded: bool) {
+        if succeeded {
+            let completions = self.clone();
+            actix_web::rt::spawn(async move {
+                tokio::time::sleep(REMEMBERED).await;
+                completions.0.lock().remove(&id);
+            });
+            return;
+        }
+        let mut known = self.0.lock();
+        if Arc::strong_count(&entry) == 2 {
+            known.remove(&id);
+        }
+    }
+}
+
+fn is_same_caller(one: &Caller, other: &Caller) -> bool {
+    one.role == other.role && one.subject() == other.subject()
+}
+
+/// A permitted request to complete an upload.
+struct Completion {
+    storage: web::Data<Storage>,
+    bucket: String,
+    key: ObjectKey,
+    id: String,
+    caller: Caller,
+    operation: String,
+    upload: Upload,
+    /// The request's body, which names the parts, and its hash.
+    body: Vec<u8>,
+    asked: [u8; 16],
+    /// The size limit of the object.
+    most: u64,
+    replaces: Replaces,
+}
+
 /// `POST ?uploadId`: joins the parts into an object.
+///
+/// That may take longer than a client waits. So it goes on without the client, and a request that is repeated waits for it.
 pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     let upsert = may_replace(&call)?;
     let body = call.xml().await?;
-    let upload = find(&call, &key).await?;
+    let asked = Md5::digest(&body).into();
+    let completions = call.storage.completions.clone();
+    let upload = match find(&call, &key).await {
+        Err(StorageError::NoSuchUpload) => {
+            let done = completions.done(&call, &key, asked).await;
+            return done.map(|etag| completed(&call, &key, etag)).ok_or(StorageError::NoSuchUpload);
+        }
+        upload => upload?,
+    };
     let (rules, tried) =
         look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.complete_multipart").await?;
-    let replaces = if upsert { tried } else { Replaces::Nothing };
-    let there = parts_of(&call, 0, MOST_PARTS).await?;
-    let asked = if body.is_empty() { Vec::new() } else { xml::read(&body, "CompleteMultipartUpload", "Part")?.0 };
-    let id = upload_id(&call);
-    let all: Vec<Place> = there.iter().map(|part| Place::part(&id, part.id)).collect();
-    let parts = if asked.is_empty() { there } else { chosen(&asked, there)? };
-    let size: i64 = parts.iter().map(|part| part.size).sum();
-    let size = u64::try_from(size).unwrap_or(u64::MAX);
-    if parts.is_empty() {
-        return Err(refused(400, "MalformedXML", "You must specify at least one part"));
-    }
-    if size > call.storage.size_limit(&rules, &key) {
-        return Err(StorageError::EntityTooLarge);
-    }
-    let mut digest = Md5::new();
-    for part in &parts {
-        digest.update(hex::decode(part.etag.trim_matches('"')).unwrap_or_default());
-    }
-    let etag = format!("\"{}-{}\"", hex::encode(digest.finalize()), parts.len());
-    // A separate version, so that two requests completing the same upload do not touch each other's file.
-    let version = Uuid::new_v4();
-    let place = Place::object(&call.bucket, &key, &version.to_string());
-    let sources: Vec<Place> = parts.iter().map(|part| Place::part(&id, part.id)).collect();
-    let detected = call.storage.files.assemble(&sources, &place).await?;
-    let text = |name: &str| upload.metadata.get(name).and_then(Value::as_str).map(str::to_owned);
-    let described = Described {
-        mime: text("mimetype").unwrap_or_else(|| "application/octet-stream".to_owned()),
-        cache_control: text("cacheControl").unwrap_or_else(|| "no-cache".to_owned()),
-        robots: None,
-        user_metadata: upload.user_metadata,
-    };
-    let new_row = NewRow {
-        operation: call.scope("upload.complete_multipart").operation,
+    let completion = Completion {
         bucket: call.bucket.clone(),
         key: key.clone(),
-        owner: upload.owner,
-        version,
-        metadata: described.metadata(&etag, size),
-        user_metadata: Some(described.user_metadata),
-        replaces,
-        completes: Some(Completed::Multipart(id)),
+        id: upload_id(&call),
+        caller: call.caller.clone(),
+        operation: call.scope("upload.complete_multipart").operation,
+        upload,
+        body,
+        asked,
+        most: call.storage.size_limit(&rules, &key),
+        replaces: if upsert { tried } else { Replaces::Nothing },
+        storage: call.storage.clone(),
     };
-    call.storage.write_new_row(StoredFile { place, size, md5: [0; 16], detected }, new_row).await.map_err(taken)?;
-    call.storage.files.discard(all).await;
+    let id = completion.id.clone();
+    let work = actix_web::rt::spawn(async move {
+        let entry = completions.entry(&id);
+        let mut done = Arc::clone(&entry).lock_owned().await;
+        if done.is_some() {
+            // Completed meanwhile: the upload is gone.
+            return Err(StorageError::NoSuchUpload);
+        }
+        let made = completion.run().await;
+        let succeeded = made.is_ok();
+        let made = made.map(|made| done.insert(made).etag.clone());
+        drop(done);
+        completions.leave(id, entry, succeeded);
+        made
+    });
+    match work.await.unwrap_or_else(|error| Err(StorageError::Internal(error.to_string()))) {
+        Err(StorageError::NoSuchUpload) => {
+            let done = call.storage.completions.done(&call, &key, asked).await;
+            done.map(|etag| completed(&call, &key, etag)).ok_or(StorageError::NoSuchUpload)
+        }
+        made => Ok(completed(&call, &key, made.map_err(taken)?)),
+    }
+}
+
+fn completed(call: &Call, key: &ObjectKey, etag: String) -> HttpResponse {
     let mut xml = Xml::new("CompleteMultipartUploadResult");
     xml.element("Location", format!("{}/{}", call.bucket, key.as_str()));
     xml.element("Bucket", &call.bucket).element("Key", key.as_str()).element("ETag", etag);
-    Ok(xml.answer())
+    xml.answer()
+}
+
+impl Completion {
+    /// Joins the parts and writes the object's row.
+    async fn run(self) -> Result<Done, StorageError> {
+        let Self { storage, bucket, key, id, caller, operation, upload, body, asked, most, replaces } = self;
+        let there = parts_of(&storage, &id, 0, MOST_PARTS).await?;
+        let named = if body.is_empty() { Vec::new() } else { xml::read(&body, "CompleteMultipartUpload", "Part")?.0 };
+        let all: Vec<Place> = there.iter().map(|part| Place::part(&id, part.id)).collect();
+        let parts = if named.is_empty() { there } else { chosen(&named, there)? };
+        let size = parts.iter().map(Part::size).sum();
+        if parts.is_empty() {
+            return Err(refused(400, "MalformedXML", "You must specify at least one part"));
+        }
+        if size > most {
+            return Err(StorageError::EntityTooLarge);
+        }
+        let mut digest = Md5::new();
+        for part in &parts {
+            digest.update(hex::decode(part.etag.trim_matches('"')).unwrap_or_default());
+        }
+        let etag = format!("\"{}-{}\"", hex::encode(digest.finalize()), parts.len());
+        // A separate version, so that two instances completing the same upload do not touch each other's file.
+        let version = Uuid::new_v4();
+        let place = Place::object(&bucket, &key, &version.to_string());
+        let sources: Vec<(Place, u64)> = parts.iter().map(|part| (Place::part(&id, part.id), part.size())).collect();
+        let detected = storage.files.assemble(&sources, &place).await?;
+        let text = |name: &str| upload.metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+        let described = Described {
+            mime: text("mimetype").unwrap_or_else(|| "application/octet-stream".to_owned()),
+            cache_control: text("cacheControl").unwrap_or_else(|| "no-cache".to_owned()),
+            robots: None,
+            user_metadata: upload.user_metadata,
+        };
+        let new_row = NewRow {
+            operation,
+            bucket: bucket.clone(),
+            key: key.clone(),
+            owner: upload.owner,
+            version,
+            metadata: described.metadata(&etag, size),
+            user_metadata: Some(described.user_metadata),
+            replaces,
+            completes: Some(Completed::Multipart(id)),
+        };
+        storage.write_new_row(StoredFile { place, size, md5: [0; 16], detected }, new_row).await?;
+        storage.files.discard(all).await;
+        Ok(Done { bucket, key: key.as_str().to_owned(), caller, asked, etag })
+    }
 }
 
 /// The parts that the client named, in order.
@@ -383,7 +520,7 @@ fn chosen(asked: &[xml::Record], there: Vec<Part>) -> Result<Vec<Part>, StorageE
 /// Removes an upload and its parts.
 async fn forget(call: &Call) -> Result<(), StorageError> {
     let id = upload_id(call);
-    let parts = parts_of(call, 0, i64::MAX).await?;
+    let parts = parts_of(&call.storage, &id, 0, i64::MAX).await?;
     let tx = call.storage.as_service().await?;
     queries::delete_multipart(&tx, &id).await?;
     tx.commit().await?;
@@ -405,7 +542,7 @@ pub async fn list_parts(call: Call, key: ObjectKey) -> Result<HttpResponse, Stor
     look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.list_parts").await?;
     let most = call.number("max-parts")?.unwrap_or(PAGE).min(PAGE);
     let after = call.number("part-number-marker")?.unwrap_or(0);
-    let mut parts = parts_of(&call, after, most + 1).await?;
+    let mut parts = parts_of(&call.storage, &upload_id(&call), after, most + 1).await?;
     let more = parts.len() as i64 > most;
     parts.truncate(usize::try_from(most).unwrap_or(0));
     let mut xml = Xml::new("ListPartsResult");

@@ -32,7 +32,7 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 /// Signs requests.
-struct Signer<'a> {
+pub(super) struct Signer<'a> {
     app: &'a TestApp,
     access_key: String,
     secret_key: String,
@@ -43,7 +43,7 @@ struct Signer<'a> {
 }
 
 impl<'a> Signer<'a> {
-    fn project(app: &'a TestApp) -> Self {
+    pub(super) fn project(app: &'a TestApp) -> Self {
         Self {
             app,
             access_key: ACCESS_KEY.to_owned(),
@@ -70,7 +70,14 @@ impl<'a> Signer<'a> {
     }
 
     /// Signs in the header, as SDKs do. `query` must be canonical.
-    async fn send(&self, method: Method, path: &str, query: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        query: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Response {
         let at = Utc::now().format("%Y%m%dT%H%M%SZ").to_string();
         let host = self.app.base.trim_start_matches("http://").to_owned();
         let hash = hex::encode(Sha256::digest(body));
@@ -174,11 +181,11 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
     response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
-async fn text(response: Response) -> (u16, String) {
+pub(super) async fn text(response: Response) -> (u16, String) {
     (response.status().as_u16(), response.text().await.expect("a text"))
 }
 
-fn between<'a>(text: &'a str, name: &str) -> &'a str {
+pub(super) fn between<'a>(text: &'a str, name: &str) -> &'a str {
     text.split(&format!("<{name}>")).nth(1).and_then(|rest| rest.split(&format!("</{name}>")).next()).unwrap_or("")
 }
 

@@ -173,11 +173,17 @@ impl Parts {
         (self.number, asked)
     }
 
-    /// Sends a part. If enough are in progress, waits for an earlier one.
-    pub async fn send(&mut self, body: Body) -> Result<(), StorageError> {
+    /// Waits for earlier parts if enough are in progress.
+    async fn turn(&mut self) -> Result<(), StorageError> {
         while self.under_way.len() >= self.store.stores.queue_size() {
             self.wait().await?;
         }
+        Ok(())
+    }
+
+    /// Sends a part.
+    pub async fn send(&mut self, body: Body) -> Result<(), StorageError> {
+        self.turn().await?;
         let (number, asked) = self.next();
         let store = self.store.clone();
         self.under_way.push_back(tokio::spawn(async move {
@@ -199,16 +205,19 @@ impl Parts {
 
     /// Adds a part by copying `length` bytes of an existing object.
     pub async fn copy(&mut self, from: &str, range: Option<(u64, u64)>, length: u64) -> Result<(), StorageError> {
+        self.turn().await?;
         let (number, asked) = self.next();
         let mut asked =
             asked.header("x-amz-copy-source", self.store.copy_source(from)).within(self.store.stores.time_for(length));
         if let Some((first, last)) = range {
             asked = asked.header("x-amz-copy-source-range", format!("bytes={first}-{last}"));
         }
-        let answer = self.store.stores.answer(&asked, &Body::Empty).await?;
-        let (_, said) = xml::read(&answer, "CopyPartResult", "none").map_err(request::unreadable)?;
-        let etag = xml::text_of(&said, "ETag").unwrap_or_default().to_owned();
-        self.there.push((number, etag));
+        let store = self.store.clone();
+        self.under_way.push_back(tokio::spawn(async move {
+            let answer = store.stores.answer(&asked, &Body::Empty).await?;
+            let (_, said) = xml::read(&answer, "CopyPartResult", "none").map_err(request::unreadable)?;
+            Ok((number, xml::text_of(&said, "ETag").unwrap_or_default().to_owned()))
+        }));
         Ok(())
     }
 
