@@ -1,5 +1,7 @@
 //! Buckets: `/bucket`. Every statement runs as the caller, except counts of a bucket's objects, which run as service_role.
 
+use std::time::Duration;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -16,6 +18,11 @@ use crate::jwt::caller::Caller;
 
 /// Objects removed per transaction when a bucket is emptied.
 const BATCH: i64 = 500;
+/// How long the answer waits for the objects of a small bucket.
+const EMPTY_WAIT: Duration = Duration::from_secs(5);
+/// The first pause before a bucket that could not be emptied is tried again, and the longest. Each is twice the one before.
+const EMPTY_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_EMPTY_PAUSE: Duration = Duration::from_secs(1024);
 
 const COLUMNS: &str = "id, name, owner::text, public, created_at, updated_at, file_size_limit, allowed_mime_types";
 
@@ -230,14 +237,21 @@ pub async fn empty(
     }
     let storage = web::Data::clone(&storage);
     let work = async move {
-        if let Err(error) = storage.empty_bucket(&id, before).await {
-            tracing::warn!(bucket = id, %error, "a bucket could not be emptied");
+        let mut pause = EMPTY_PAUSE;
+        while let Err(error) = storage.empty_bucket(&id, before).await {
+            let again = error.may_pass() && pause <= LONGEST_EMPTY_PAUSE;
+            tracing::warn!(bucket = id, %error, again, "a bucket could not be emptied");
+            if !again {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
         }
     };
     let emptied = actix_web::rt::spawn(work);
-    // A few objects are removed before the answer.
+    // A few objects are removed before the answer, if nothing is in the way.
     if count <= BATCH {
-        let _ = emptied.await;
+        let _ = tokio::time::timeout(EMPTY_WAIT, emptied).await;
     }
     let message = "Empty bucket has been queued. Completion may take up to an hour.";
     Ok(HttpResponse::Ok().json(json!({ "message": message })))

@@ -455,3 +455,28 @@ async fn many_urls_are_signed_with_one_query() {
     let refused = post(&alice.actor, &format!("object/sign/private/{name}"), json!({ "expiresIn": 1e13 })).await;
     assert_eq!(refused.body["message"], "Invalid Parameter expiresIn");
 }
+
+/// Regression: a lock or a lost connection ended the removal for good.
+#[actix_web::test]
+async fn emptying_a_bucket_is_tried_again_after_a_passing_error() {
+    let app = TestApp::start().await;
+    app.owner
+        .batch_execute(
+            "insert into storage.buckets (id, name) values ('full', 'full');
+             insert into storage.objects (bucket_id, name) values ('full', 'a'), ('full', 'b');
+             create function public.refuse() returns trigger language plpgsql as $$ begin
+               raise exception 'not now' using errcode = '55P03'; end $$;
+             create trigger refuse before delete on storage.objects for each row execute function public.refuse()",
+        )
+        .await
+        .expect("objects");
+    let emptied = post(&app.service(), "bucket/full/empty", json!({})).await;
+    assert_eq!(emptied.status, 200, "{}", emptied.body);
+    let left = async || {
+        let count = "select count(*) from storage.objects where bucket_id = 'full'";
+        app.owner.query_one(count, &[]).await.expect("a count").get::<_, i64>(0)
+    };
+    assert_eq!(left().await, 2);
+    app.owner.batch_execute("drop trigger refuse on storage.objects").await.expect("gone");
+    crate::support::valve::until("the bucket is empty", async || left().await == 0).await;
+}
