@@ -9,8 +9,9 @@ create function pg_temp.kept_is_true(what text) returns void language plpgsql as
 begin
   perform tests.same(what || ': lines that differ from their request', (select coalesce(string_agg(p.request_id || '/' || p.nonprofit_id, ', '), '')
     from public.request_nonprofits p join public.requests r on r.id = p.request_id
-    where (p.status, p.needs_more_proof, p.category, p.amount_requested) is distinct from
-      (case when p.state <> 'withdrawn' or p.opened_at is not null then private.status_for_part(p.state, r.status) end, r.needs_more_proof and p.state = 'claimed', r.category, r.amount_requested)
+    where (p.status, p.needs_more_proof, p.category, p.amount) is distinct from
+      (case when p.state <> 'withdrawn' or p.opened_at is not null then private.status_for_part(p.state, r.status) end, r.needs_more_proof and p.state = 'claimed', r.category,
+       case when r.claimed_by = p.nonprofit_id then coalesce(r.amount_approved, r.amount_requested) else r.amount_requested end)
       or p.search_text not like '% ' || lower(r.request_number) || ' %'), '');
   perform tests.same(what || ': counts', (select jsonb_object_agg(n.id, private.incoming_counts(n.id)) from public.nonprofits n where n.id in ('x', 'y')),
     (select jsonb_object_agg(n.id, jsonb_build_object('all', c.n, 'pending', c.pending, 'processing', c.processing, 'approved', c.approved, 'declined', c.declined,
@@ -71,6 +72,11 @@ begin
   perform tests.act('manager', format('select public.approve_request(%L, ''x'', 90, true)', ids[1]));
   perform pg_temp.kept_is_true('approved');
   perform tests.same('the amount is the granted one', pg_temp.numbers(', search => ''$90'''), '910100');
+  -- Another organization that it was sent to is told what was asked for, not what this one granted.
+  perform tests.same('not found by it elsewhere', tests.act('manager_y', 'select public.incoming_page(''y'', search => ''$90'')') ->> 'total', '0');
+  perform tests.same('found by the asked one', tests.act('manager_y', 'select public.incoming_page(''y'', search => ''910100'')') #>> '{rows,0,amount}', '$100');
+  perform tests.same('nor in the view', tests.act('manager_y', format('select to_jsonb(i) from public.incoming_requests i where request_id = %L', ids[1])) ->> 'amount', '$100');
+  perform tests.same('nor on its page', tests.act('manager_y', format('select public.staff_request(%L, ''y'')', ids[1])) #>> '{request,amount}', '$100');
   perform tests.act('manager', format('select public.deny_request(%L, ''x'', ''We cannot help'')', ids[2]));
   perform pg_temp.kept_is_true('denied by one');
   perform tests.act('manager_y', format('select public.deny_request(%L, ''y'', ''We cannot help'')', ids[2]));
@@ -101,6 +107,12 @@ begin
   perform tests.same('or not', tests.act('manager', 'select public.grants_page(''x'', ''nobody'')'), '{"rows": [], "total": 0}'::jsonb);
   delete from public.budget_transactions where request_id = 'r-done' and type = 'Payout';
   perform tests.same('and taken back', (select amount_paid from public.requests where requests.id = 'r-done'), 0.00);
+
+  -- Sorted as shown: 500 was asked for, 50 granted.
+  update public.requests set amount_requested = 500 where requests.id = 'r-ax';
+  perform tests.act('manager', 'select public.approve_request(''r-ax'', ''x'', 50, true)');
+  perform pg_temp.kept_is_true('granted less');
+  perform tests.same('by the granted amount', pg_temp.numbers(', status => ''approved'', sort => ''amount'''), '900001 900003');
 end $$;
 
 select tests.count() as checks;

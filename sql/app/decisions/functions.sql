@@ -126,7 +126,7 @@ begin
   seen := private.status_for_part(part.state, r.status);
   if not private.staff_may_see(r.id) then
     return jsonb_build_object('visible', false, 'request', jsonb_build_object('id', r.id, 'request_number', r.request_number, 'category', r.category,
-      'amount', r.amount, 'status', seen, 'submitted_at', r.submitted_at), 'part', part.state, 'claimed_by_other', part.state = 'taken',
+      'amount', private.amount_text(r.amount_requested), 'status', seen, 'submitted_at', r.submitted_at), 'part', part.state, 'claimed_by_other', part.state = 'taken',
       'decided_message', case seen when 'taken' then 'Another nonprofit has taken this request.' else 'This request has already been ' || seen || '.' end);
   end if;
   decides := m.role in ('admin', 'manager');

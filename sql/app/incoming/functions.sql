@@ -10,17 +10,24 @@ language sql immutable as $$
   select p_state in ('open', 'claimed', 'withdrawn') or (p_state = 'denied' and (p_claimed_by is null or p_claimed_by = p_nonprofit_id))
 $$;
 
+-- The amount that an organization is told: what was granted by itself, of others' requests only what was asked for. Without
+-- SET, so that the planner inlines it.
+create or replace function private.amount_for_part(p_requested numeric, p_approved numeric, p_claimed_by text, p_nonprofit_id text) returns numeric
+language sql immutable as $$
+  select case when p_claimed_by = p_nonprofit_id then coalesce(p_approved, p_requested) else p_requested end
+$$;
+
 create or replace function private.write_line() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare r record;
 begin
-  select x.request_number, x.status, x.category, x.amount, x.amount_requested, x.needs_more_proof, x.first_name, x.last_name, x.claimed_by
+  select x.request_number, x.status, x.category, x.amount_requested, x.amount_approved, x.needs_more_proof, x.first_name, x.last_name, x.claimed_by
   into r from public.requests x where x.id = new.request_id;
   new.status := case when new.state <> 'withdrawn' or new.opened_at is not null then private.status_for_part(new.state, r.status) end;
   new.needs_more_proof := coalesce(r.needs_more_proof and new.state = 'claimed', false);
   new.category := r.category;
-  new.amount_requested := r.amount_requested;
-  new.search_text := lower(concat_ws(' ', '', r.request_number, r.category, r.amount,
+  new.amount := private.amount_for_part(r.amount_requested, r.amount_approved, r.claimed_by, new.nonprofit_id);
+  new.search_text := lower(concat_ws(' ', '', r.request_number, r.category, private.amount_text(new.amount),
     case when private.part_shows_person(new.state, r.claimed_by, new.nonprofit_id) then concat_ws(' ', r.first_name, r.last_name) end));
   return new;
 end $$;
@@ -108,7 +115,7 @@ language sql immutable set search_path = '' as $$
   select case p_sort
     when '' then 'x.status not in (''pending'', ''processing''), case when x.status in (''pending'', ''processing'') then x.submitted_at end,
       case when x.status in (''pending'', ''processing'') then x.request_id end, x.submitted_at desc, x.request_id desc'
-    when 'amount_requested' then format('x.amount_requested %1$s nulls last, x.request_id %1$s', case when p_descending then 'desc' else 'asc' end)
+    when 'amount' then format('x.amount %1$s nulls last, x.request_id %1$s', case when p_descending then 'desc' else 'asc' end)
     else format('x.%1$I %2$s, x.request_id %2$s', p_sort, case when p_descending then 'desc' else 'asc' end) end
 $$;
 
@@ -126,9 +133,9 @@ begin
     if p_sort = '' then
       direction := case when s in ('pending', 'processing') then 'asc' else 'desc' end;
       branches := branches || (branch || format(' order by y.submitted_at %1$s, y.request_id %1$s offset 0) p%2$s limit $2)', direction, p_matches));
-    elsif p_sort = 'amount_requested' then  -- those without an amount come last, whichever way
-      branches := branches || (branch || format(' and y.amount_requested is not null order by y.amount_requested %1$s, y.request_id %1$s offset 0) p%2$s limit $2)', direction, p_matches))
-        || (branch || format(' and y.amount_requested is null order by y.request_id %1$s offset 0) p%2$s limit $2)', direction, p_matches));
+    elsif p_sort = 'amount' then  -- those without an amount come last, whichever way
+      branches := branches || (branch || format(' and y.amount is not null order by y.amount %1$s, y.request_id %1$s offset 0) p%2$s limit $2)', direction, p_matches))
+        || (branch || format(' and y.amount is null order by y.request_id %1$s offset 0) p%2$s limit $2)', direction, p_matches));
     else
       branches := branches || (branch || format(' order by y.%1$I %2$s, y.request_id %2$s offset 0) p%3$s limit $2)', p_sort, direction, p_matches));
     end if;
@@ -160,7 +167,7 @@ declare
   statuses text[] := array['pending', 'processing', 'approved', 'declined', 'withdrawn', 'taken'];
   matches text[] := array(select format('p.search_text like %L', x) from unnest(private.search_patterns(incoming_page.search)) x);
   sorted text := case incoming_page.sort when 'number' then 'submitted_at' when 'date' then 'submitted_at' when 'category' then 'category'
-    when 'amount' then 'amount_requested' else '' end;
+    when 'amount' then 'amount' else '' end;
   sample constant text := 'select %s from (select * from public.request_nonprofits y where y.nonprofit_id = $1 and y.status = any ($2) limit %s) p';
   me public.nonprofit_team_members; counts jsonb; condition text; total bigint; ids text[];
 begin
@@ -190,7 +197,7 @@ begin
     end if;
     if coalesce(total, 0) <= most then
       -- rare words, and one member's requests: all of them, by the index of words or of members
-      execute 'with hits as materialized (select p.request_id, p.status, p.submitted_at, p.category, p.amount_requested
+      execute 'with hits as materialized (select p.request_id, p.status, p.submitted_at, p.category, p.amount
           from public.request_nonprofits p where p.nonprofit_id = $1 and p.status = any ($2) and ' || condition || ' limit $3)
         select (select count(*) from hits), array(select x.request_id from hits x order by ' || private.incoming_order(sorted, incoming_page.descending) || ' offset $4 limit $5)'
         into total, ids using np, statuses, most + 1, start, size;

@@ -9,5 +9,5 @@ grant execute on function
 
 -- Helpers that policies, views and invoker triggers call as the signed-in user.
 grant execute on function
-  private.part_shows_person(text, text, text)
+  private.part_shows_person(text, text, text), private.amount_for_part(numeric, numeric, text, text), private.amount_text(numeric)
   to authenticated, service_role;

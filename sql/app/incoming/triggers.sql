@@ -5,8 +5,8 @@ create or replace trigger write_line before insert or update of state, opened_at
   for each row execute function private.write_line();
 
 create or replace trigger write_lines after update on public.requests for each row
-  when (old.status <> 'draft' and (old.status, old.category, old.amount, old.amount_requested, old.needs_more_proof, old.first_name, old.last_name, old.claimed_by, old.request_number)
-    is distinct from (new.status, new.category, new.amount, new.amount_requested, new.needs_more_proof, new.first_name, new.last_name, new.claimed_by, new.request_number))
+  when (old.status <> 'draft' and (old.status, old.category, old.amount_requested, old.amount_approved, old.needs_more_proof, old.first_name, old.last_name, old.claimed_by, old.request_number)
+    is distinct from (new.status, new.category, new.amount_requested, new.amount_approved, new.needs_more_proof, new.first_name, new.last_name, new.claimed_by, new.request_number))
   execute function private.write_lines_of_request();
 
 create or replace trigger tally_added after insert on public.request_nonprofits referencing new table as added

@@ -1,6 +1,7 @@
 -- Requests as each organization sees them; without the person if another nonprofit took it.
 create or replace view private.incoming_requests as
-  select p.request_id, p.nonprofit_id, r.request_number, r.category, r.category_id, r.amount, r.amount_requested,
+  select p.request_id, p.nonprofit_id, r.request_number, r.category, r.category_id,
+    private.amount_text(private.amount_for_part(r.amount_requested, r.amount_approved, r.claimed_by, p.nonprofit_id)) as amount, r.amount_requested,
     case when r.claimed_by = p.nonprofit_id then coalesce(r.amount_approved, f.amount) end as amount_approved,
     p.status, p.state as part, p.needs_more_proof, p.opened_at is not null as opened, p.submitted_at, r.updated_at,
     case when p.status in ('pending', 'processing') then floor(extract(epoch from now() - p.submitted_at) / 86400)::int end as waiting_days,
