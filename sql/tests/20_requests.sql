@@ -99,6 +99,9 @@ begin
   perform tests.check('manager', 'select public.deny_request(''r-ax'', ''x'', ''no'', ''made_up'')', 'hint:validation_failed');
   r := tests.act('manager', 'select public.deny_request(''r-ax'', ''x'', ''Secret remark'', ''funding_limit'')');
   perform tests.same('others go on', r, '{"status": "pending", "part": "denied", "others_open": 1}');
+  perform tests.same('without the question of the first', (select pending_notes from public.requests where id = 'r-ax'), null::text);
+  update public.requests set pending_notes = 'The letter, please' where id = 'r-ax';
+  perform tests.same('which another organization is not told', tests.act('manager_y', 'select public.staff_request(''r-ax'', ''y'')') #>> '{request,pending_notes}', null::text);
   perform tests.check('manager_y', 'select * from public.incoming_requests where request_id = ''r-ax'' and requester_name = ''Alice Tester''', 'rows=1');
   perform tests.check('manager', 'select public.approve_request(''r-ax'', ''x'', 10)', 'hint:request_already_decided');
   r := tests.act('admin_y', 'select public.deny_request(''r-ax'', ''y'', ''Sorry'', ''outside_area'')');

@@ -66,7 +66,8 @@ begin
   if still > 0 then
     update public.requests x set claimed_by = case when p_part.state = 'claimed' then null else x.claimed_by end,
       status = case when p_part.state = 'claimed' then 'pending' else x.status end,
-      needs_more_proof = case when p_part.state = 'claimed' then false else x.needs_more_proof end
+      needs_more_proof = case when p_part.state = 'claimed' then false else x.needs_more_proof end,
+      pending_notes = case when p_part.state = 'claimed' then null else x.pending_notes end
     where x.id = r.id;
     perform private.notify(r.user_id, 'info', 'couldNotHelp',
       jsonb_build_object('nonprofit', org, 'number', r.request_number, 'count', still), '/request/' || r.id, r.id);
@@ -137,6 +138,7 @@ begin
   return jsonb_build_object(
     'visible', true,
     'request', (to_jsonb(r) - array['submit_key', 'user_id', 'resubmitted_from']) || jsonb_build_object('status', seen, 'has_account', r.user_id is not null,
+      'pending_notes', case when r.claimed_by = part.nonprofit_id then r.pending_notes end,  -- what another one asked is not told
       'amount_approved', coalesce(r.amount_approved, f.amount), 'first_approved_by', f.approved_by, 'first_approved_at', f.approved_at,
       'photo_path', (select p.photo_path from public.profiles p where p.id = r.user_id),
       'denial_reason', coalesce(part.reason, r.denial_reason), 'denial_reason_code', coalesce(part.reason_code, r.denial_reason_code)),
