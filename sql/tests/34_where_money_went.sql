@@ -32,6 +32,15 @@ begin
   perform tests.same('three people are told with the smallest group', pg_temp.told(), 'Food 363.64, Other 236.36');
   perform pg_temp.grants('Medical', 7, 300);
   perform tests.same('ten of two kinds are a group of their own', pg_temp.told(), 'Food 300.00, Other 150.00, Rent 150.00');
+  -- Removing personal data changes neither how many people were helped nor what is told of the groups.
+  perform tests.same('people', tests.act('donor', 'select public.donor_dashboard()') ->> 'people_impacted', '41');
+  perform private.erase_people(array(select r.id from public.requests r where r.id like 'w-%'));
+  perform tests.same('still as many people', tests.act('donor', 'select public.donor_dashboard()') ->> 'people_impacted', '41');
+  perform tests.same('the same groups', pg_temp.told(), 'Food 300.00, Other 150.00, Rent 150.00');
+  insert into public.request_nonprofits (request_id, nonprofit_id, state) values ('w-1', 'x', 'claimed');
+  perform tests.same('an erased person has no history', tests.act('manager', 'select public.staff_request(''w-1'', ''x'')') ->> 'history_count', '0');
+  perform tests.act('anon', 'select public.send_request_code(''REQ-700001'')');
+  perform tests.same('nor an address for a code', tests.mails('erased@closed.invalid', '%'), 0);
 end $$;
 
 select tests.count() as checks;

@@ -162,7 +162,7 @@ begin
       where t.nonprofit_id = part.nonprofit_id and t.user_id = f.approved_by::text),
     'paid', (select coalesce(sum(t.amount), 0) from public.budget_transactions t where t.request_id = r.id and t.type = 'Payout'),
     'history_count', (select count(*) from public.requests o join public.request_nonprofits p on p.request_id = o.id and p.nonprofit_id = part.nonprofit_id
-      where o.id <> r.id and o.status <> 'draft' and lower(o.email) = lower(r.email)),
+      where o.id <> r.id and o.status <> 'draft' and lower(o.email) = lower(r.email) and not private.is_erased(r.email)),
     'can', jsonb_build_object(
       'approve', decides and part.state in ('open', 'claimed') and r.status = 'pending',
       'deny', decides and part.state in ('open', 'claimed') and r.status in ('pending', 'processing'),

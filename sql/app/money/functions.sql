@@ -310,7 +310,7 @@ begin
     -- Shows only groups of at least ten people. Smaller ones are combined, together with the smallest large group if
     -- they are fewer than ten in all.
     helped as (
-      select coalesce(t.category, 'Other') as category, coalesce(r.user_id::text, lower(r.email)) as person
+      select coalesce(t.category, 'Other') as category, private.person_of(r) as person
       from since s join public.budget_transactions t on t.nonprofit_id = s.nonprofit_id and t.type = 'Approval' and t.date >= s.at
       left join public.requests r on r.id = t.request_id),
     crowd as (select h.category, count(distinct h.person) as people from helped h group by 1),
@@ -328,7 +328,7 @@ begin
     paid_for as (select t.named as category, round(sum(s.amount * s.spent / s.total), 2) as amount from share s join told t using (category) group by 1)
     select jsonb_build_object(
       'total_donated', coalesce((select sum(g.amount) from gifts g), 0),
-      'people_impacted', (select count(distinct coalesce(r.user_id::text, lower(r.email))) from since s
+      'people_impacted', (select count(distinct private.person_of(r)) from since s
         join public.requests r on r.claimed_by = s.nonprofit_id and r.status = 'approved' and r.decided_at >= s.at),
       'nonprofits_supported', (select count(*) from since),
       'donations', coalesce((select jsonb_agg(jsonb_build_object('id', d.id, 'nonprofit_id', n.id, 'nonprofit_name', n.name, 'amount', d.amount, 'status', d.status,

@@ -511,7 +511,7 @@ begin
   select * into r from public.requests x where x.request_number = private.number_of(send_request_code.number) and x.status <> 'draft';
   -- The address's limits are silent, because a refusal would reveal that the request exists. One network has few, so that a
   -- stranger with the number leaves the person's own; that of all networks together is against floods of mail.
-  if r.id is not null and private.take('request-code-for:' || lower(r.email) || ':' || network, 10, interval '1 day')
+  if r.id is not null and not private.is_erased(r.email) and private.take('request-code-for:' || lower(r.email) || ':' || network, 10, interval '1 day')
     and private.take('request-code-for:' || lower(r.email), 100, interval '1 day') then
     update private.request_codes c set expires_at = now() where c.request_id = r.id and c.asker = network and c.used_at is null and c.expires_at > now();
     insert into private.request_codes (request_id, asker, code_hash) values (r.id, network, private.hash_token(r.id || ':' || code));
@@ -766,6 +766,19 @@ begin
       from (select * from public.my_requests order by submitted_at desc limit 5) m), '[]'::jsonb))
   from public.requests r where r.user_id = uid);
 end $$;
+
+-- Whether personal data was removed from the request with this address.
+create or replace function private.is_erased(p_email text) returns boolean
+language sql immutable set search_path = '' as $$
+  select p_email = 'erased@closed.invalid'
+$$;
+
+-- Who a request is from, for counting people. Each erased request counts as a person of its own, so that totals do not fall
+-- when personal data is removed.
+create or replace function private.person_of(r public.requests) returns text
+language sql immutable set search_path = '' as $$
+  select coalesce(r.user_id::text, case when private.is_erased(r.email) then r.id else lower(r.email) end)
+$$;
 
 -- Removes personal data from requests that remain in a nonprofit's books: number, category, amounts and dates stay.
 create or replace function private.erase_people(p_requests text[]) returns void

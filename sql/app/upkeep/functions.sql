@@ -44,7 +44,7 @@ begin
   delete from public.requests r where r.id = any (ids);
   -- those that did: personal data is removed after two years, the books stay
   ids := array(select r.id from public.requests r where r.user_id is null and r.status = 'approved' and r.decided_at < now() - interval '2 years'
-    and r.email <> 'erased@closed.invalid' order by r.decided_at limit p_most for update skip locked);
+    and not private.is_erased(r.email) order by r.decided_at limit p_most for update skip locked);
   perform private.erase_people(ids);
   perform private.retain_unanswered(p_most);
   delete from public.notifications n where n.id in (select x.id from public.notifications x where x.read and x.date < now() - interval '1 year' limit p_most for update skip locked);
