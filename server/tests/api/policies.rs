@@ -67,3 +67,37 @@ async fn of_two_last_admins_who_leave_at_once_the_second_is_told() {
     }
     assert_eq!(outcomes, [Ok(()), Err(Some("last_admin".to_owned()))]);
 }
+
+/// An organization is closed while a colleague approves a request. Both lock the organization first; the approval locked it last, which
+/// was a deadlock.
+#[actix_web::test]
+async fn an_approval_and_the_closing_of_its_organization_wait_for_each_other() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(include_str!("../../../sql/tests/00_helpers.sql")).await.expect("helpers");
+    let people =
+        "select tests.cast_of_people(); select tests.act('admin', 'select public.set_second_approval(''x'', 1000)')";
+    app.owner.batch_execute(people).await.expect("people");
+    let holder = connect(&app.owner_url).await;
+    let held = "begin; select 1 from public.nonprofit_settings where nonprofit_id = 'x' for update";
+    holder.batch_execute(held).await.expect("a lock that an approval waits for in the middle");
+    let mut calls = Vec::new();
+    for (place, (who, call)) in
+        [("manager", "approve_request('r-ax', 'x', 10)"), ("admin", "close_organization('x')")].into_iter().enumerate()
+    {
+        let client = connect(&app.owner_url).await;
+        calls.push(tokio::spawn(async move {
+            let all = format!("begin; select tests.become('{who}'); select public.{call}; commit");
+            client.batch_execute(&all).await.map_err(|error| format!("{:?}", error.as_db_error()))
+        }));
+        crate::support::valve::until("it waits", async || {
+            let waiting =
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+            app.owner.query_one(waiting, &[]).await.expect("a count").get::<_, i64>(0) == place as i64 + 1
+        })
+        .await;
+    }
+    holder.batch_execute("rollback").await.expect("released");
+    for call in calls {
+        assert_eq!(call.await.expect("it ends"), Ok(()));
+    }
+}

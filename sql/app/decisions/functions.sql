@@ -17,11 +17,12 @@ begin
   end if;
 end $$;
 
--- Checks the caller's role, then locks request and part, always the request first. If employees may not do it, it is a
--- decision, which nobody may make on their own request.
+-- Checks the caller's role, then locks organization, request and part, always in this order. If employees may not do it, it
+-- is a decision, which nobody may make on their own request.
 create or replace function private.begin_decision(p_request_id text, p_nonprofit_id text, p_roles text[], out r public.requests, out part public.request_nonprofits, out member public.nonprofit_team_members)
 language plpgsql volatile security definer set search_path = '' as $$
 begin
+  perform private.keep_open(p_nonprofit_id);
   member := private.require_member(p_nonprofit_id, p_roles);
   select * into r from public.requests x where x.id = private.request_id_of(p_request_id) and x.status <> 'draft' for update;
   if not found then perform private.fail_request_not_found(); end if;
@@ -192,6 +193,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare r public.requests; part public.request_nonprofits;
 begin
+  perform private.keep_open(mark_request_opened.nonprofit_id);
   perform private.require_member(mark_request_opened.nonprofit_id, array['admin', 'manager', 'employee']);
   select * into r from public.requests x where x.id = private.request_id_of(mark_request_opened.request_id) and x.status <> 'draft' for update;
   if not found then perform private.fail_request_not_found(); end if;

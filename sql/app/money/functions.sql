@@ -143,6 +143,8 @@ declare
   content jsonb := jsonb_build_object('amount', private.amount_text(record_payout.amount), 'note', private.clean(record_payout.note));
 begin
   perform private.require_user();
+  perform private.keep_open((select x.claimed_by from public.requests x where x.id = private.request_id_of(record_payout.request_id)
+    and x.claimed_by in (select private.my_staff_organizations())));
   select * into r from public.requests x where x.id = private.request_id_of(record_payout.request_id)
     and x.claimed_by in (select private.my_staff_organizations()) for update;
   if not found then perform private.fail_request_not_found(); end if;

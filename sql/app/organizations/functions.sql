@@ -61,6 +61,14 @@ begin
   return m;
 end $$;
 
+-- Keeps the organization from being closed until the end of the transaction. Called before a request is locked, because
+-- closing locks the organization first and then its requests.
+create or replace function private.keep_open(p_nonprofit_id text) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform 1 from public.nonprofits n where n.id = p_nonprofit_id for key share;
+end $$;
+
 -- -------------------------------------------------------------------------------------------------------------- guards
 
 -- A client can create an organization only for itself and cannot choose its state; onboarding's fields are all
