@@ -140,6 +140,14 @@ begin
   perform tests.check('admin', 'select public.nonprofit_budget(''x'')', 'hint:not_a_member');
   perform tests.same('the new role shows on the account', (select nonprofit_role from public.user_roles where user_id = tests.id('manager')), 'admin');
   perform tests.check('manager', 'select public.leave_organization(''x'')', 'hint:last_admin');
+  -- A founder who is removed founds again at once, even if no other admin can take the position.
+  insert into public.nonprofit_team_members (id, nonprofit_id, email, role, user_id, joined_at) values ('m-xy', 'x', 'admin_y@tests.example', 'admin', tests.id('admin_y')::text, now());
+  perform tests.run('manager', 'delete from public.nonprofit_team_members where id = ''m-manager''');
+  perform tests.same('the seat is free', (select admin_user_id from public.nonprofits where id = 'x'), null::uuid);
+  perform tests.check('manager', 'select public.create_organization(''{"name": "N", "legal_status": "l", "registration_number": "1", "employee_count": "1", "mission": "m"}'')', 'rows=1');
+  insert into public.nonprofit_team_members (id, nonprofit_id, email, role, user_id, joined_at) values ('m-manager', 'x', 'manager@tests.example', 'admin', tests.id('manager')::text, now());
+  update public.nonprofits set admin_user_id = tests.id('manager') where id = 'x';
+  delete from public.nonprofit_team_members where id = 'm-xy';
   -- The account itself can be deleted. The organization then has no admin, and nothing else is lost.
   delete from auth.users where id = tests.id('manager');
   perform tests.same('the team row stays without an account', (select user_id || is_active from public.nonprofit_team_members where id = 'm-manager'), 'pendingfalse');

@@ -151,25 +151,26 @@ begin
   return new;
 end $$;
 
--- An open organization must keep one active admin with an account. The founder's position passes to the next admin.
+-- An open organization must keep one active admin with an account. The founder's position passes to the next admin who has
+-- none elsewhere, or to nobody.
 create or replace function private.keep_an_admin() returns trigger
 language plpgsql security definer set search_path = '' as $$
-declare successor text;
 begin
   if old.role <> 'admin' or not old.is_active or old.user_id = 'pending' then return null; end if;
   if tg_op = 'UPDATE' and new.role = 'admin' and new.is_active and new.user_id = old.user_id then return null; end if;
   perform 1 from public.nonprofits n where n.id = old.nonprofit_id and n.status <> 'closed' for update;
   if not found then return null; end if;
-  select m.user_id into successor from public.nonprofit_team_members m
-  where m.nonprofit_id = old.nonprofit_id and m.role = 'admin' and m.is_active and m.user_id <> 'pending' and m.user_id <> old.user_id
-  order by m.created_at limit 1;
-  if successor is null then
+  if not exists (select 1 from public.nonprofit_team_members m
+    where m.nonprofit_id = old.nonprofit_id and m.role = 'admin' and m.is_active and m.user_id <> 'pending' and m.user_id <> old.user_id) then
     if coalesce(current_setting('private.account_leaving', true), '') = old.user_id then return null; end if;
     perform private.fail(409, 'last_admin', 'An organization needs at least one active admin. Make someone else admin first, or close the organization.');
   end if;
-  update public.nonprofits set admin_user_id = successor::uuid
-  where id = old.nonprofit_id and admin_user_id::text = old.user_id
-    and not exists (select 1 from public.nonprofits o where o.admin_user_id::text = successor);
+  update public.nonprofits n set admin_user_id = (
+    select m.user_id::uuid from public.nonprofit_team_members m
+    where m.nonprofit_id = n.id and m.role = 'admin' and m.is_active and m.user_id <> 'pending' and m.user_id <> old.user_id
+      and not exists (select 1 from public.nonprofits o where o.admin_user_id::text = m.user_id)
+    order by m.created_at limit 1)
+  where n.id = old.nonprofit_id and n.admin_user_id::text = old.user_id;
   return null;
 end $$;
 
