@@ -83,6 +83,11 @@ begin
   perform tests.check('manager_y', 'select * from public.incoming_requests where request_id = ''r-ax'' and status = ''taken'' and requester_name is null', 'rows=1');
   perform tests.same('the other sees a line', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')') ->> 'visible', 'false');
   perform tests.same('asked by mail', tests.mails('alice@tests.example', '%one more thing%'), 1);
+  -- The same question again, after a lost answer, is the same one.
+  perform tests.same('asked again', tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', '' The letter, please'')'), '{"status": "pending", "needs_more_proof": true}');
+  perform tests.same('one question', (select count(*)::int from public.request_events where request_id = 'r-ax' and type = 'info_requested'), 1);
+  perform tests.same('one mail', tests.mails('alice@tests.example', '%one more thing%'), 1);
+  perform tests.same('one notification', (select count(*)::int from public.notifications where request_id = 'r-ax' and code = 'asked'), 1);
   -- the answer
   perform tests.check('bob', 'select public.answer_request_info(''r-ax'', ''hi'')', 'hint:request_not_found');
   perform tests.check('alice', 'select public.answer_request_info(''r-ax'', ''  '')', 'hint:nothing_to_send');

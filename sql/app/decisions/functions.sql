@@ -305,7 +305,8 @@ begin
   return jsonb_build_object('status', case when still = 0 then 'declined' else 'pending' end, 'part', 'denied', 'others_open', still);
 end $$;
 
--- Ticked items are written in the person's language, one line each, followed by the staff's own notes.
+-- Ticked items are written in the person's language, one line each, followed by the staff's own notes. The same question
+-- again, while it waits for an answer, counts as the same one: nothing is written or sent.
 create or replace function public.request_more_info(request_id text, nonprofit_id text, notes text default null, items text[] default '{}') returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -313,6 +314,7 @@ declare
   b record; r public.requests; part public.request_nonprofits; org text;
   own text := private.clean(request_more_info.notes);
   known constant text[] := array['identity', 'bill', 'rent', 'income', 'medical', 'school', 'offer', 'contact'];
+  answer constant jsonb := '{"status": "pending", "needs_more_proof": true}';
   ask text;
 begin
   select * into b from private.begin_decision(request_more_info.request_id, request_more_info.nonprofit_id, array['admin', 'manager']);
@@ -327,6 +329,7 @@ begin
   if ask is null or length(ask) > 5000 then
     perform private.fail(422, 'validation_failed', 'Please write what is needed.', '{"fields": {"notes": "Please write what is needed (at most 5000 characters)."}}');
   end if;
+  if part.state = 'claimed' and r.needs_more_proof and r.pending_notes = ask then return answer; end if;
   select n.name into org from public.nonprofits n where n.id = part.nonprofit_id;
   perform private.claim(r, part.nonprofit_id);
   update public.requests x set claimed_by = part.nonprofit_id, needs_more_proof = true, pending_notes = ask, review_started_at = coalesce(x.review_started_at, now())
@@ -336,7 +339,7 @@ begin
   perform private.notify(r.user_id, 'warning', 'asked', jsonb_build_object('nonprofit', org, 'number', r.request_number, 'question', ask), '/request/' || r.id, r.id);
   perform private.mail_about(r, 'asked', jsonb_build_object('nonprofit', org), jsonb_build_object('quote', ask) || case when r.user_id is null
     then jsonb_build_object('after', private.say(private.language_of(r), 'mail.asked.afterGuest', '{}')) else '{}' end);
-  return '{"status": "pending", "needs_more_proof": true}';
+  return answer;
 end $$;
 
 create or replace function public.nonprofit_dashboard(nonprofit_id text) returns jsonb
