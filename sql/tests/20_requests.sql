@@ -49,6 +49,21 @@ begin
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"key": "no uuid"}') || ')', 'hint:validation_failed');
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"amount": ""}') || ')', 'rows=1');
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"amount": "$1,200.50"}') || ')', 'rows=1');
+  -- A page that says what it saw of a draft does not overwrite what was saved elsewhere since.
+  a := tests.act('alice', 'select public.save_draft(''{"id": "r-draft", "description": "Typed on the phone."}'')');
+  perform tests.same('the state after the save', (a ->> 'updated_at')::timestamptz, (select updated_at from public.requests where id = 'r-draft'));
+  perform set_config('session_replication_role', 'replica', true);  -- without the trigger that dates every update
+  update public.requests set updated_at = now() - interval '1 hour' where id = 'r-draft';
+  perform set_config('session_replication_role', 'origin', true);
+  foreach n1 in array array[1, 2] loop
+    perform tests.check('alice', (array['select public.save_draft(''{"id": "r-draft", "description": "Typed on the laptop.", "seen": "2026-01-01T00:00:00Z"}'')',
+      'select public.submit_request(' || tests.answers('{"draft_id": "r-draft", "seen": "2026-01-01T00:00:00Z"}') || ')'])[n1], 'hint:changed_meanwhile');
+  end loop;
+  perform tests.same('nothing was saved', (select description from public.requests where id = 'r-draft'), 'Typed on the phone.');
+  perform tests.check('alice', 'select public.save_draft(''{"id": "r-draft", "description": "Typed on the phone.", "step": 4, "seen": "2026-01-01T00:00:00Z"}'')', 'rows=1');
+  perform tests.check('alice', format('select public.save_draft(%L)', jsonb_build_object('id', 'r-draft', 'description', 'Typed on the laptop.', 'seen', now() - interval '1 hour')), 'rows=1');
+  perform tests.check('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('draft_id', 'r-draft', 'seen', now() - interval '1 hour')) || ')', 'rows=1');
+  perform tests.check('alice', 'select public.submit_request(' || tests.answers('{"draft_id": "r-draft"}') || ')', 'rows=1');
   -- A draft becomes the request.
   a := tests.act('alice', 'select public.save_draft(''{"id": "r-draft", "description": "We need food for two weeks.", "amount": "abc", "step": 4}'')');
   perform tests.same('a draft may be wrong', (select amount from public.requests where id = 'r-draft'), 'abc');

@@ -234,6 +234,18 @@ begin
   return r;
 end $$;
 
+-- Fails if the draft has changed since the page last read or saved it: p_seen is the `updated_at` it knows, null if it does
+-- not say. p_new: the draft with what is to be saved; the same answers once more are no conflict.
+create or replace function private.require_seen(r public.requests, p_new public.requests, p_seen text) returns void
+language plpgsql stable set search_path = '' as $$
+declare progress constant text[] := array['form', 'step', 'category'];
+begin
+  if r.updated_at is distinct from p_seen::timestamptz and p_seen is not null and to_jsonb(r) - progress <> to_jsonb(p_new) - progress then
+    perform private.fail(409, 'changed_meanwhile', 'This draft was changed on another device meanwhile. Nothing was saved. Choose which version you want to keep.',
+      jsonb_build_object('updated_at', r.updated_at));
+  end if;
+end $$;
+
 -- The id of a person's draft for a client's key; null if the key is invalid.
 create or replace function private.named_draft(p_user uuid, p_key text) returns text
 language sql immutable set search_path = '' as $$
@@ -251,11 +263,12 @@ begin
   end if;
 end $$;
 
--- A first save without an id creates the draft of its key: the same person and key give the same draft.
+-- A first save without an id creates the draft of its key: the same person and key give the same draft. `seen`: the
+-- `updated_at` that the page knows; if the draft was changed elsewhere since, nothing is saved.
 create or replace function public.save_draft(input jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  uid uuid := private.require_user(); r public.requests;
+  uid uuid := private.require_user(); r public.requests; changed public.requests;
   draft text := private.clean(input ->> 'id');
   named boolean := false;
 begin
@@ -275,7 +288,9 @@ begin
     perform private.hold_draft_place(uid);
     insert into public.requests (id, user_id) values (coalesce(draft, gen_random_uuid()::text), uid) returning * into r;
   end if;
-  perform private.write_answers(private.apply_answers(r, input));
+  changed := private.apply_answers(r, input);
+  if draft is not null and not named then perform private.require_seen(r, changed, input ->> 'seen'); end if;
+  perform private.write_answers(changed);
   return (select jsonb_build_object('id', x.id, 'updated_at', x.updated_at) from public.requests x where x.id = r.id);
 end $$;
 
@@ -325,7 +340,7 @@ $$;
 -- The content of a request, without transport fields.
 create or replace function private.request_content(p_input jsonb) returns jsonb
 language sql immutable set search_path = '' as $$
-  select p_input - array['key', 'draft_id', 'form', 'step', 'proof', 'account_id', 'title']
+  select p_input - array['key', 'draft_id', 'form', 'step', 'proof', 'account_id', 'title', 'seen']
 $$;
 
 -- Sends a request, signed in or not. The client's key makes repeats harmless: the same key gives the same request.
@@ -336,6 +351,7 @@ declare
   owner uuid := uid;
   k uuid;
   r public.requests;
+  draft public.requests;
   errors jsonb;
   proved text;
   missing text;
@@ -358,12 +374,14 @@ begin
 
   if private.clean(input ->> 'draft_id') is not null then
     perform private.require_user();
-    r := private.require_draft(input ->> 'draft_id');
+    draft := private.require_draft(input ->> 'draft_id');
+    r := private.apply_answers(draft, input);
+    perform private.require_seen(draft, r, input ->> 'seen');
   else
     r := jsonb_populate_record(null::public.requests, '{"nonprofits": [], "description": "", "amount": "Not specified", "contact_consent": false, "sms_consent": false, "form": "wizard", "step": 5}');
     r.id := gen_random_uuid()::text;
+    r := private.apply_answers(r, input);
   end if;
-  r := private.apply_answers(r, input);
   r.sms_consent := r.sms_consent and private.sms_number(r.phone) is not null;
   if uid is not null and r.email is null then
     select p.email into r.email from public.profiles p where p.id = uid;
