@@ -73,6 +73,59 @@ test("the same request sent from two tabs is one request", async ({ page, contex
   expect(total_requests).toBe(1);
 });
 
+test("a draft that is open on two devices loses nothing that was typed on either", async ({
+  page,
+  context,
+  people,
+  request,
+  accessible,
+}) => {
+  const person = await people.create("requester", "Marie-Thérèse Désir");
+  await people.signIn(page, person);
+  const draft = await rpc<{ id: string }>(request, person.accessToken, "save_draft", {
+    input: { ...answersOf(person, [{ id: "np-001" }]), step: 4 },
+  });
+  const other = await context.newPage();
+  for (const device of [page, other]) {
+    await device.goto(`/submit-request?draft=${draft.id}&step=details`);
+    await expect(device.getByLabel("Details")).not.toBeEmpty();
+  }
+  await page.getByLabel("Details").fill("Typed on the phone: we need food for two weeks.");
+  await expect(page.getByText(/^Draft saved/).first()).toBeVisible();
+
+  // the other device has the older version
+  await other.getByLabel("Details").fill("Typed on the laptop: we need help with the rent.");
+  const notice = other.getByRole("alert").filter({ hasText: "You changed this draft on another device too" });
+  await expect(notice).toContainText("These answers are different: Details.");
+  await accessible(other);
+  await expect(other.getByLabel("Details")).toHaveValue("Typed on the laptop: we need help with the rent.");
+  await notice.getByRole("button", { name: "Take the other one" }).click();
+  await expect(other.getByLabel("Details")).toHaveValue("Typed on the phone: we need food for two weeks.");
+  await expect(notice).toHaveCount(0);
+
+  // whoever comes back to the first device sees what was saved on the other
+  await other.getByLabel("Amount").fill("275");
+  await expect(other.getByText(/^Draft saved/).first()).toBeVisible();
+  await page.evaluate(() => window.dispatchEvent(new Event("focus")));
+  await expect(page.getByLabel("Amount")).toHaveValue("275");
+
+  // and what is typed on both can be kept
+  await other.getByLabel("Amount").fill("300");
+  await expect(async () => {
+    const detail = await rpc<{ request: { amount: string } }>(request, person.accessToken, "request_detail", {
+      id: draft.id,
+    });
+    expect(detail.request.amount).toBe("$300");
+  }).toPass();
+  await page.getByLabel("Amount").fill("400");
+  await page.getByRole("button", { name: "Keep what I typed here" }).click();
+  await expect(page.getByLabel("Amount")).toHaveValue("400");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByLabel("You may contact me about this request by email or phone.").check();
+  await page.getByRole("button", { name: "Submit Request" }).click();
+  await expect(page.getByText(/REQ-\d+/).first()).toBeVisible();
+});
+
 test("settings changed elsewhere meanwhile are shown before they are saved over, and others stay", async ({
   page,
   request,

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 import { emptyIdentity, type Answers } from "./answers";
-import { amountText } from "./schema";
+import { columns } from "./columns";
 
 const MINUTE = 60_000;
 
@@ -118,44 +118,47 @@ const identityOf = (row: Partial<DraftRow>): Answers["identity"] => ({
 });
 
 /** A saved draft of the caller; null when there is none under this id (sent, deleted, another person's). */
+export async function readDraft(id: string): Promise<LoadedDraft | null> {
+  const detail = await rpc("request_detail", { id }, draftSchema).catch((error: unknown) => {
+    if (isNotFound(error)) return null;
+    throw error;
+  });
+  if (detail === null) return null;
+  const { request: row, documents, nonprofits } = detail;
+  if (row.status !== "draft") return null;
+  const chosen = nonprofits.filter(({ active }) => active).map(({ id, name }) => ({ id, name }));
+  return {
+    updatedAt: row.updated_at,
+    gone: row.nonprofits.length - chosen.length,
+    answers: {
+      draftId: row.id,
+      form: row.form,
+      category: row.category_id ? { id: row.category_id, name: row.category ?? "" } : null,
+      nonprofits: chosen,
+      identity: identityOf(row),
+      description: row.description,
+      amount: row.amount === "Not specified" ? "" : row.amount.replace("$", ""),
+      consent: row.contact_consent,
+      texts: row.sms_consent,
+      documents: documents.map((d) => ({
+        id: d.id,
+        name: d.name,
+        size: d.size_bytes,
+        path: d.path,
+        slot: false,
+      })),
+      account: null,
+    },
+  };
+}
+
+/** `readDraft` at the start of a visit. */
 export const draftQuery = (id: string) =>
   queryOptions({
     queryKey: [...reads.requestForm, "draft", id],
     staleTime: 0,
     gcTime: 0,
-    queryFn: async (): Promise<LoadedDraft | null> => {
-      const detail = await rpc("request_detail", { id }, draftSchema).catch((error: unknown) => {
-        if (isNotFound(error)) return null;
-        throw error;
-      });
-      if (detail === null) return null;
-      const { request: row, documents, nonprofits } = detail;
-      if (row.status !== "draft") return null;
-      const chosen = nonprofits.filter(({ active }) => active).map(({ id, name }) => ({ id, name }));
-      return {
-        updatedAt: row.updated_at,
-        gone: row.nonprofits.length - chosen.length,
-        answers: {
-          draftId: row.id,
-          form: row.form,
-          category: row.category_id ? { id: row.category_id, name: row.category ?? "" } : null,
-          nonprofits: chosen,
-          identity: identityOf(row),
-          description: row.description,
-          amount: row.amount === "Not specified" ? "" : row.amount.replace("$", ""),
-          consent: row.contact_consent,
-          texts: row.sms_consent,
-          documents: documents.map((d) => ({
-            id: d.id,
-            name: d.name,
-            size: d.size_bytes,
-            path: d.path,
-            slot: false,
-          })),
-          account: null,
-        },
-      };
-    },
+    queryFn: () => readDraft(id),
   });
 
 /** Contact data of the caller's last request, to spare them typing it again. */
@@ -178,38 +181,26 @@ export const lastIdentityQuery = (userId: string) =>
     },
   });
 
-/** The columns both a draft and a submission carry. */
-function columns(answers: Answers) {
-  return {
-    category_id: answers.category?.id ?? null,
-    nonprofits: answers.nonprofits.map(({ id }) => id),
-    description: answers.description,
-    amount: amountText(answers.amount),
-    contact_consent: answers.consent,
-    sms_consent: answers.texts ?? false,
-    form: answers.form,
-    first_name: answers.identity.firstName.trim(),
-    last_name: answers.identity.lastName.trim(),
-    email: answers.identity.email.trim(),
-    phone: answers.identity.phone.trim(),
-    address: answers.identity.address.trim(),
-    city: answers.identity.city.trim(),
-    state: answers.identity.state.trim(),
-    postal_code: answers.identity.postalCode.trim(),
-  };
-}
-
 const savedDraftSchema = z.object({
   id: z.string(),
   updated_at: z.string(),
 });
 export type SavedDraft = z.output<typeof savedDraftSchema>;
 
-/** Creates or updates the draft. `step` is the progress step, 1 to 5. */
-export const saveDraft = (answers: Answers, step: number): Promise<SavedDraft> =>
+/**
+ * Creates or updates the draft. `step` is the progress step, 1 to 5; `seen` the `updated_at` that the page knows. If the draft was
+ * changed elsewhere since, the server answers `changed_meanwhile`.
+ */
+export const saveDraft = (answers: Answers, step: number, seen: string | null): Promise<SavedDraft> =>
   rpc(
     "save_draft",
-    { input: { ...columns(answers), step, ...(answers.draftId ? { id: answers.draftId } : { key: answers.key }) } },
+    {
+      input: {
+        ...columns(answers),
+        step,
+        ...(answers.draftId ? { id: answers.draftId, ...(seen ? { seen } : {}) } : { key: answers.key }),
+      },
+    },
     savedDraftSchema,
   );
 
@@ -223,8 +214,8 @@ const submittedSchema = z.object({
 });
 export type Submitted = z.output<typeof submittedSchema>;
 
-/** Sends the request. The same key gives the same request, however often it is sent. */
-export const submitRequest = (answers: Answers, signedIn: boolean): Promise<Submitted> =>
+/** Sends the request. The same key gives the same request, however often it is sent. `seen`: as in `saveDraft`. */
+export const submitRequest = (answers: Answers, signedIn: boolean, seen: string | null): Promise<Submitted> =>
   rpc(
     "submit_request",
     {
@@ -232,7 +223,7 @@ export const submitRequest = (answers: Answers, signedIn: boolean): Promise<Subm
         ...columns(answers),
         key: answers.key,
         slots: answers.documents.filter(({ slot }) => slot).map(({ id }) => id),
-        ...(signedIn && answers.draftId ? { draft_id: answers.draftId } : {}),
+        ...(signedIn && answers.draftId ? { draft_id: answers.draftId, ...(seen ? { seen } : {}) } : {}),
         ...(!signedIn && answers.account ? { proof: answers.account.proof, account_id: answers.account.id } : {}),
       },
     },

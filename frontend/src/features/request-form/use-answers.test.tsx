@@ -3,11 +3,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { unsentRequest } from "@/lib/stored";
 import { currentToasts } from "@/lib/toast";
 import { emptyAnswers, type Answers } from "./answers";
-import { saveDraft } from "./api";
+import { readDraft, saveDraft, type LoadedDraft } from "./api";
 import { readKept, type Kept, type Slot } from "./storage";
 import { useAnswers } from "./use-answers";
 
-vi.mock("./api", () => ({ saveDraft: vi.fn() }));
+vi.mock("./api", () => ({ saveDraft: vi.fn(), readDraft: vi.fn() }));
 
 const guest: Slot = { userId: null, draftId: null };
 const account: Slot = { userId: "u1", draftId: null };
@@ -23,17 +23,23 @@ const start = (slot: Slot, initial = kept()) =>
   renderHook(() => useAnswers(slot, initial, slot.userId !== null)).result;
 
 /** Saves that wait to be ended by the test, in the order in which they began. */
-const saves: { answers: Answers; arrive: (id: string) => void; fail: (error: unknown) => void }[] = [];
+const saves: {
+  answers: Answers;
+  seen: string | null;
+  arrive: (id: string) => void;
+  fail: (error: unknown) => void;
+}[] = [];
 
 beforeEach(() => {
   localStorage.clear();
   sessionStorage.clear();
   saves.length = 0;
+  vi.mocked(readDraft).mockReset().mockResolvedValue(null);
   vi.mocked(saveDraft).mockImplementation(
-    (answers) =>
+    (answers, _step, seen) =>
       new Promise((arrive, fail) => {
         const row = (id: string) => arrive({ id, updated_at: "2026-11-20T10:00:00Z" } as never);
-        saves.push({ answers, arrive: row, fail });
+        saves.push({ answers, seen, arrive: row, fail });
       }),
   );
 });
@@ -163,6 +169,90 @@ describe("a draft that was deleted elsewhere", () => {
     await act(async () => saves[0]?.fail(gone));
     await expect(saved).rejects.toBe(gone);
     expect(saves).toHaveLength(1);
+  });
+});
+
+describe("a draft that is open on two devices", () => {
+  const own: Slot = { userId: "u1", draftId: "d1" };
+  const draft = (description: string, at: string): Kept => ({
+    ...kept({ category: food, draftId: "d1", description }),
+    syncedAt: at,
+  });
+  const there = (description: string, at: string): LoadedDraft => {
+    const { key: _, ...answers } = draft(description, at).answers;
+    return { answers, updatedAt: at, gone: 0 };
+  };
+  const changed = { code: "PT409", message: "This draft was changed on another device.", hint: "changed_meanwhile" };
+
+  /** What was typed here is refused, because the other device saved `theirs`. */
+  async function refused(theirs: LoadedDraft, initial = draft("We need food.", "10:00")) {
+    vi.mocked(readDraft).mockResolvedValue(theirs);
+    const state = start(own, initial);
+    act(() => state.current.change({ description: "We need food, typed here." }));
+    act(() => void state.current.save().catch(() => undefined));
+    await waitFor(() => expect(saves).toHaveLength(1));
+    expect(saves[0]?.seen).toBe("10:00");
+    await act(async () => saves[0]?.fail(changed));
+    return state;
+  }
+
+  it("loses neither version, and saves nothing until the person chooses", async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    const state = await refused(there("We need rent, typed there.", "10:05"));
+    await waitFor(() => expect(state.current.meanwhile?.answers.description).toBe("We need rent, typed there."));
+    act(() => state.current.change({ amount: "250" }));
+    await act(() => vi.advanceTimersByTimeAsync(5_000));
+    expect(saves).toHaveLength(1);
+    expect(readKept(own)?.answers).toMatchObject({ description: "We need food, typed here.", amount: "250" });
+  });
+
+  it("continues with what was typed here", async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    const state = await refused(there("We need rent, typed there.", "10:05"));
+    await waitFor(() => expect(state.current.meanwhile).not.toBeNull());
+    act(() => state.current.settle("mine"));
+    await act(() => vi.advanceTimersByTimeAsync(5_000));
+    expect(saves[1]).toMatchObject({ answers: { description: "We need food, typed here." }, seen: "10:05" });
+    expect(state.current).toMatchObject({ meanwhile: null, version: 0 });
+  });
+
+  it("continues with what was typed there, in fields that show it", async () => {
+    const state = await refused(there("We need rent, typed there.", "10:05"));
+    await waitFor(() => expect(state.current.meanwhile).not.toBeNull());
+    act(() => state.current.settle("theirs"));
+    expect(state.current).toMatchObject({ meanwhile: null, version: 1 });
+    expect(state.current.answers).toMatchObject({ key: "k1", description: "We need rent, typed there." });
+    expect(readKept(own)).toMatchObject({ dirty: false, syncedAt: "10:05" });
+  });
+
+  it("is saved without a question if the draft is as this page saved it, though the answer was lost", async () => {
+    const state = start(own, draft("We need food.", "10:00"));
+    act(() => state.current.change({ description: "We need food, first try." }));
+    act(() => void state.current.save().catch(() => undefined));
+    await waitFor(() => expect(saves).toHaveLength(1));
+    await act(async () => saves[0]?.fail(new TypeError("Failed to fetch")));
+    vi.mocked(readDraft).mockResolvedValue(there("We need food, first try.", "10:05"));
+    act(() => state.current.change({ description: "We need food, second try." }));
+    act(() => void state.current.save());
+    await waitFor(() => expect(saves).toHaveLength(2));
+    await act(async () => saves[1]?.fail(changed));
+    await waitFor(() => expect(saves).toHaveLength(3));
+    expect(saves[2]).toMatchObject({ answers: { description: "We need food, second try." }, seen: "10:05" });
+    await act(async () => saves[2]?.arrive("d1"));
+    expect(state.current).toMatchObject({ meanwhile: null, saving: { state: "account" } });
+  });
+
+  it("is read again when the window gets the focus, unless something was typed here", async () => {
+    vi.mocked(readDraft).mockResolvedValue(there("We need rent, typed there.", "10:05"));
+    const state = start(own, draft("We need food.", "10:00"));
+    await act(async () => void window.dispatchEvent(new Event("focus")));
+    await waitFor(() => expect(state.current.answers.description).toBe("We need rent, typed there."));
+    expect(state.current.version).toBe(1);
+    expect(currentToasts()[0]).toMatchObject({ title: "Your draft was updated", open: true });
+    vi.mocked(readDraft).mockResolvedValue(there("We need more rent.", "10:09"));
+    act(() => state.current.change({ amount: "250" }));
+    await act(async () => void window.dispatchEvent(new Event("focus")));
+    expect(state.current.answers).toMatchObject({ description: "We need rent, typed there.", amount: "250" });
   });
 });
 

@@ -1,6 +1,6 @@
 /** The answers while a person writes: kept in the browser at every change, saved to the account soon after. */
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
-import { errorHint } from "@/lib/errors";
+import { errorHint, nothingWritten } from "@/lib/errors";
 import { newKey } from "@/lib/new-key";
 import { forgetUnsent } from "@/lib/stored";
 import { toast } from "@/lib/toast";
@@ -8,7 +8,8 @@ import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import "@/messages/en/unsent";
 import { emptyAnswers, isBlank, isUntouched, stepNumber, type Answers } from "./answers";
-import { saveDraft } from "./api";
+import { readDraft, saveDraft, type LoadedDraft } from "./api";
+import { differences } from "./columns";
 import { furthestStep } from "./progress";
 import { contactFields, personalFields } from "./schema";
 import { forget, isOthersDevice, keep, leaveNothingHere, type Kept, type SentRequest, type Slot } from "./storage";
@@ -35,6 +36,19 @@ export interface AnswersState {
   fill: Change;
   /** Writes the draft now and gives its id; throws what the server answers. */
   save: () => Promise<string>;
+  /** The draft as it was saved elsewhere since this page last read or saved it; null if there is nothing to choose. */
+  meanwhile: LoadedDraft | null;
+  /** Another number for other answers: fields that were shown with the last ones have to be shown anew. */
+  version: number;
+  /** Continues with one of the two versions. */
+  settle: (which: "mine" | "theirs") => void;
+  /** The draft's `updated_at` that this page knows. */
+  seen: () => string | null;
+  /**
+   * After `changed_meanwhile`: reads the draft. True if this page saved it last after all, so that it can be written; otherwise
+   * `meanwhile` is set.
+   */
+  meet: (draftId: string) => Promise<boolean>;
   /** Continues without a draft that was deleted elsewhere, and tells the person if documents were deleted with it. */
   leaveDraft: (draftId: string) => void;
   /** The answers wait to be sent when online. */
@@ -76,6 +90,15 @@ const contentOf = (answers: Answers): string =>
 /** Whether these are the same answers for whoever reads the request. */
 const sameContent = (a: Answers, b: Answers): boolean => a === b || contentOf(a) === contentOf(b);
 
+/** The draft's documents are stored by themselves, so both versions have them. A guest's uploads belong to the key. */
+const documentsOf = (mine: Answers, theirs: LoadedDraft): Answers["documents"] => [
+  ...mine.documents.filter(({ slot }) => slot),
+  ...theirs.answers.documents,
+];
+
+/** Another device saved the draft since this page last read or saved it. */
+export const isChangedMeanwhile = (error: unknown): boolean => errorHint(error) === "changed_meanwhile";
+
 /** The server has no such draft. */
 export const isDraftGone = (error: unknown): boolean => errorHint(error) === "request_not_found";
 
@@ -85,6 +108,11 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const latest = useRef(kept);
   /** Saves queue up, so that two never make two drafts. */
   const queue = useRef<Promise<unknown>>(Promise.resolve());
+
+  /** What the draft may be, as far as this page knows: as it was read or saved, and saves that were not answered. */
+  const known = useRef<Answers[]>(initial.dirty ? [] : [initial.answers]);
+  const [meanwhile, setMeanwhile] = useState<LoadedDraft | null>(null);
+  const [version, setVersion] = useState(0);
 
   const put = useCallback((next: Kept) => {
     latest.current = next;
@@ -138,16 +166,70 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     [put, stopWaiting],
   );
 
+  /** The version saved elsewhere takes the place of this one. */
+  const take = useCallback(
+    (theirs: LoadedDraft) => {
+      const { form, key } = latest.current.answers;
+      const answers = { ...theirs.answers, documents: documentsOf(latest.current.answers, theirs), form, key };
+      known.current = [answers];
+      put({ answers, dirty: false, syncedAt: theirs.updatedAt, sent: null });
+      setVersion((version) => version + 1);
+    },
+    [put],
+  );
+  /** This version is going to be written over the one saved elsewhere. */
+  const writeOver = useCallback(
+    (theirs: LoadedDraft) => {
+      const answers = { ...latest.current.answers, documents: documentsOf(latest.current.answers, theirs) };
+      put({ ...latest.current, answers, dirty: true, syncedAt: theirs.updatedAt });
+    },
+    [put],
+  );
+  const meet = useCallback(
+    async (draftId: string) => {
+      const theirs = await readDraft(draftId);
+      if (theirs === null || latest.current.answers.draftId !== draftId) return false;
+      const own =
+        theirs.updatedAt === latest.current.syncedAt ||
+        known.current.some((answers) => differences(answers, theirs.answers).length === 0);
+      if (own) writeOver(theirs);
+      else setMeanwhile(theirs);
+      return own;
+    },
+    [writeOver],
+  );
+  const settle = useCallback(
+    (which: "mine" | "theirs") => {
+      if (meanwhile === null) return;
+      setMeanwhile(null);
+      setSaving({ state: "idle" });
+      if (which === "mine") writeOver(meanwhile);
+      else take(meanwhile);
+    },
+    [meanwhile, take, writeOver],
+  );
+  const seen = useCallback(() => latest.current.syncedAt, []);
+
   const save = useCallback(() => {
-    const write = ({ answers }: Kept) => saveDraft(answers, stepNumber[furthestStep(answers)]);
+    const write = async ({ answers, syncedAt }: Kept) => {
+      const step = stepNumber[furthestStep(answers)];
+      known.current = [...known.current, answers];
+      try {
+        return await saveDraft(answers, step, syncedAt);
+      } catch (error) {
+        if (nothingWritten(error)) known.current = known.current.filter((one) => one !== answers);
+        throw error;
+      }
+    };
     const run = queue.current.then(async () => {
       let before = latest.current;
       setSaving({ state: "saving" });
       try {
-        const row = await write(before).catch((error: unknown) => {
+        const row = await write(before).catch(async (error: unknown) => {
           const { draftId, key } = before.answers;
-          if (draftId === null || !isDraftGone(error) || latest.current.answers.key !== key) throw error;
-          leaveDraft(draftId);
+          if (draftId === null || latest.current.answers.key !== key) throw error;
+          if (isDraftGone(error)) leaveDraft(draftId);
+          else if (!isChangedMeanwhile(error) || !(await meet(draftId))) throw error;
           before = latest.current;
           // the key makes a new draft
           return write(before);
@@ -155,6 +237,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
         const now = latest.current;
         // sent or cleared meanwhile: nothing to note
         if (now.answers.key === before.answers.key) {
+          known.current = [before.answers];
           put({
             ...now,
             answers: { ...now.answers, draftId: row.id },
@@ -171,7 +254,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     });
     queue.current = run.catch(() => undefined);
     return run;
-  }, [put, leaveDraft]);
+  }, [put, leaveDraft, meet]);
 
   useEffect(() => {
     // an account's name and address are filled in by the page, a guest's are typed
@@ -184,20 +267,43 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     save().catch(() => undefined); // told in the page; the browser's copy stays
   });
   useEffect(() => {
-    if (!signedIn || !kept.dirty || kept.answers.category === null) return;
+    if (!signedIn || !kept.dirty || kept.answers.category === null || meanwhile !== null) return;
     const timer = setTimeout(autosave, AUTOSAVE_MS);
     window.addEventListener("online", autosave);
     return () => {
       clearTimeout(timer);
       window.removeEventListener("online", autosave);
     };
-  }, [signedIn, kept]);
+  }, [signedIn, kept, meanwhile]);
+
+  // Another device may have saved the draft while this page was in the background.
+  const readAgain = useEffectEvent(async () => {
+    const before = latest.current;
+    const { draftId } = before.answers;
+    if (!signedIn || draftId === null || before.dirty) return;
+    const theirs = await readDraft(draftId).catch(() => null);
+    if (theirs === null || latest.current !== before || theirs.updatedAt === before.syncedAt) return;
+    if (differences(before.answers, theirs.answers).length === 0) {
+      put({ ...before, syncedAt: theirs.updatedAt });
+      return;
+    }
+    take(theirs);
+    toast({ variant: "info", title: t("unsent.readAgainTitle"), description: t("unsent.readAgainBody") });
+  });
+  useEffect(() => {
+    // a draft at its own address was just read
+    if (slot.draftId === null) void readAgain();
+    const back = () => void readAgain();
+    window.addEventListener("focus", back);
+    return () => window.removeEventListener("focus", back);
+  }, [slot]);
 
   const reset = useCallback(
     (sent: SentRequest | null) => {
       forget(slot);
       if (slot.draftId) forget({ ...slot, draftId: null });
       setSaving({ state: "idle" });
+      setMeanwhile(null);
       put({
         answers: emptyAnswers(newKey(), latest.current.answers.form),
         dirty: false,
@@ -243,6 +349,11 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     change,
     fill,
     save,
+    meanwhile,
+    version,
+    settle,
+    seen,
+    meet,
     leaveDraft,
     waits: kept.waits === true,
     stopped: kept.stopped === true,

@@ -1,7 +1,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, renderHook, waitFor } from "@testing-library/react";
 import type { ReactNode } from "react";
-import { beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { currentToasts } from "@/lib/toast";
 import { emptyAnswers } from "./answers";
 import { submitRequest } from "./api";
@@ -13,7 +13,9 @@ const gone = { code: "PT404", message: "The requested aid request could not be f
 const arrived = { id: "r1", request_number: "REQ-042", submitted_at: "2026-11-20T10:00:00Z", email: "m@mail.example" };
 const answers = { ...emptyAnswers("k1"), draftId: "d1" };
 
-function setUp({ current = true } = {}) {
+function setUp({ current = true, own = false } = {}) {
+  const seen = vi.fn().mockReturnValueOnce("10:00").mockReturnValue("10:05");
+  const meet = vi.fn().mockResolvedValue(own);
   const leaveDraft = vi.fn();
   const onSent = vi.fn();
   const queryClient = new QueryClient({ defaultOptions: { mutations: { retry: false } } });
@@ -21,10 +23,19 @@ function setUp({ current = true } = {}) {
     <QueryClientProvider client={queryClient}>{children}</QueryClientProvider>
   );
   const { result } = renderHook(
-    () => useSubmit({ signedIn: true, leaveDraft, isCurrent: () => current, onWaits: () => undefined, onSent }),
+    () =>
+      useSubmit({
+        signedIn: true,
+        seen,
+        meet,
+        leaveDraft,
+        isCurrent: () => current,
+        onWaits: () => undefined,
+        onSent,
+      }),
     { wrapper },
   );
-  return { result, leaveDraft, onSent };
+  return { result, meet, leaveDraft, onSent };
 }
 
 beforeEach(() => vi.mocked(submitRequest).mockReset());
@@ -48,6 +59,28 @@ it("does not send a request without the documents that were deleted with its dra
   expect(submitRequest).toHaveBeenCalledOnce();
   expect(leaveDraft).toHaveBeenCalledWith("d1");
   expect(onSent).not.toHaveBeenCalled();
+});
+
+describe("a draft that was saved since this page knew it", () => {
+  const changed = { code: "PT409", message: "This draft was changed on another device.", hint: "changed_meanwhile" };
+
+  it("is not sent until the person has chosen a version", async () => {
+    vi.mocked(submitRequest).mockRejectedValueOnce(changed);
+    const { result, meet, onSent } = setUp();
+    act(() => result.current.mutate({ answers }));
+    await waitFor(() => expect(result.current.error).toBe(changed));
+    expect(meet).toHaveBeenCalledWith("d1");
+    expect(vi.mocked(submitRequest).mock.calls).toEqual([[answers, true, "10:00"]]);
+    expect(onSent).not.toHaveBeenCalled();
+  });
+
+  it("is sent if this page saved it itself", async () => {
+    vi.mocked(submitRequest).mockRejectedValueOnce(changed).mockResolvedValueOnce(arrived);
+    const { result, onSent } = setUp({ own: true });
+    act(() => result.current.mutate({ answers }));
+    await waitFor(() => expect(onSent).toHaveBeenCalled());
+    expect(vi.mocked(submitRequest).mock.calls[1]).toEqual([answers, true, "10:05"]);
+  });
 });
 
 it("says so if the answers were changed while they were on their way", async () => {

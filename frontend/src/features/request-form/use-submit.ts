@@ -11,7 +11,7 @@ import "@/messages/en/unsent";
 import type { Answers, Step } from "./answers";
 import { submitRequest } from "./api";
 import type { SentRequest } from "./storage";
-import { isDraftGone } from "./use-answers";
+import { isChangedMeanwhile, isDraftGone, type AnswersState } from "./use-answers";
 import type { DocumentsState } from "./use-documents";
 
 export interface Complaint {
@@ -51,6 +51,8 @@ export const whyNotSent = (error: unknown): string =>
 
 export interface UseSubmit {
   signedIn: boolean;
+  seen: AnswersState["seen"];
+  meet: AnswersState["meet"];
   /** Continues without a draft that was deleted. */
   leaveDraft: (draftId: string) => void;
   /** Whether the answers are still these. */
@@ -72,19 +74,23 @@ export interface Missed {
   presses: number;
 }
 
-export function useSubmit({ signedIn, leaveDraft, isCurrent, onWaits, onSent }: UseSubmit) {
+export function useSubmit({ signedIn, seen, meet, leaveDraft, isCurrent, onWaits, onSent }: UseSubmit) {
   const queryClient = useQueryClient();
   const [missed, setMissed] = useState<Missed>({ at: null, presses: 0 });
   const submit = useMutation({
     mutationFn: async ({ answers }: Sending) => {
       try {
-        return await submitRequest(answers, signedIn);
+        return await submitRequest(answers, signedIn, seen());
       } catch (error) {
-        if (!signedIn || answers.draftId === null || !isDraftGone(error)) throw error;
+        if (!signedIn || answers.draftId === null) throw error;
+        if (isChangedMeanwhile(error) && (await meet(answers.draftId))) {
+          return await submitRequest(answers, signedIn, seen());
+        }
+        if (!isDraftGone(error)) throw error;
         leaveDraft(answers.draftId);
         // never without documents that the person saw
         if (answers.documents.some(({ slot }) => !slot)) throw new DocumentsGone();
-        return await submitRequest({ ...answers, draftId: null }, signedIn);
+        return await submitRequest({ ...answers, draftId: null }, signedIn, null);
       }
     },
     onSuccess: (result, { answers }) => {
@@ -109,8 +115,8 @@ export function useSubmit({ signedIn, leaveDraft, isCurrent, onWaits, onSent }: 
       if (unreachable) setMissed(({ presses }) => ({ at: Date.now(), presses: presses + (pressed ? 1 : 0) }));
       // told in the page, the first by `WaitingToSend`
       if (unreachable || complaintsOf(error).length > 0 || isSessionExpired(error)) return;
-      // told by `leaveDraft`
-      if (error instanceof DocumentsGone) return;
+      // told by `leaveDraft`, and by `ChangedElsewhere`
+      if (error instanceof DocumentsGone || isChangedMeanwhile(error)) return;
       toast({
         variant: "destructive",
         title: t("requestForm.submitErrorTitle"),

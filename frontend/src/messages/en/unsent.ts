@@ -11,4 +11,12 @@ export const unsent = define("unsent", {
   guestNo: "No, start a new one",
   documentsGoneTitle: "Please add your documents again",
   documentsGone: "This draft was deleted, and its documents with it. Your other answers are kept.",
+  meanwhileTitle: "You changed this draft on another device too",
+  meanwhileBody:
+    "It was saved there: {time}. What you typed here is kept on this device. Choose which one you want to continue with. It replaces the other.",
+  meanwhileDiffers: "These answers are different: {what}.",
+  meanwhileMine: "Keep what I typed here",
+  meanwhileTheirs: "Take the other one",
+  readAgainTitle: "Your draft was updated",
+  readAgainBody: "It now shows what you saved on another device.",
 });

@@ -28,6 +28,7 @@ import { DocumentsField } from "./documents-field";
 import { formParams } from "./category-step";
 import { Frame, SaveNotices, SaveState, showFromTop, showSessionEnd } from "./frame";
 import { IdentityFields } from "./info-step";
+import { ChangedElsewhere } from "./changed-elsewhere";
 import { NonprofitPicker } from "./nonprofit-picker";
 import { AlreadySent } from "./review-step";
 import { SentStep } from "./sent-step";
@@ -53,7 +54,7 @@ const fieldOf: Record<string, Parameters<ReturnType<typeof useForm<SinglePage>>[
 
 /** Everything on one page. The answers are shared with the wizard, so people can switch at any time. */
 export function SinglePageForm(props: FormProps) {
-  const { key } = props.state.answers;
+  const key = `${props.state.answers.key} ${props.state.version}`;
   const before = useRef(key);
   // as between two steps (`Frame`)
   useLayoutEffect(() => {
@@ -61,7 +62,7 @@ export function SinglePageForm(props: FormProps) {
     before.current = key;
     showFromTop();
   }, [key]);
-  // another request has other fields
+  // another request, or another version of it, has other fields
   return <OnePage key={key} {...props} />;
 }
 
@@ -130,6 +131,8 @@ function OnePage({ state, user, expired }: FormProps) {
 
   const submit = useSubmit({
     signedIn,
+    seen: state.seen,
+    meet: state.meet,
     leaveDraft: state.leaveDraft,
     isCurrent: state.isCurrent,
     onWaits: state.setWaits,
@@ -178,6 +181,10 @@ function OnePage({ state, user, expired }: FormProps) {
       },
     );
   };
+  const choose = (which: "mine" | "theirs") => {
+    state.settle(which);
+    submit.reset();
+  };
   const why =
     answers.category === null
       ? t("requestForm.categoryRequired")
@@ -196,7 +203,9 @@ function OnePage({ state, user, expired }: FormProps) {
         </div>
       }
     >
-      {waits || stopped ? (
+      {state.meanwhile ? (
+        <ChangedElsewhere theirs={state.meanwhile} answers={answers} onChoose={choose} shown={submit.error} />
+      ) : waits || stopped ? (
         <WaitingToSend
           submit={submit}
           stopped={stopped}
@@ -224,6 +233,7 @@ function OnePage({ state, user, expired }: FormProps) {
         !waits &&
         !stopped &&
         errorHint(submit.error) !== "key_reused" &&
+        !state.meanwhile &&
         Object.keys(fieldErrors(submit.error)).length === 0 ? (
           <Notice tone="bad" role="alert" title={t("requestForm.submitErrorTitle")}>
             {whyNotSent(submit.error)}

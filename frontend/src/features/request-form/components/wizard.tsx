@@ -12,14 +12,16 @@ import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
 import { t, type MessageKey } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import { identify, isBlank, showsSent, withCategory, type Answers, type Step } from "../answers";
 import { allowedStep, furthestStep, isAnswered } from "../progress";
 import { lastIdentityQuery } from "../api";
 import type { Identity } from "../schema";
-import type { AnswersState } from "../use-answers";
+import { isChangedMeanwhile, type AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
 import { documentsArrived, useSendWaiting, useSubmit } from "../use-submit";
 import { CategoryStep, CategoryTail } from "./category-step";
+import { ChangedElsewhere } from "./changed-elsewhere";
 import { DetailsStep } from "./details-step";
 import { Frame, showSessionEnd } from "./frame";
 import { InfoStep } from "./info-step";
@@ -138,6 +140,8 @@ export function Wizard({ state, user, expired }: FormProps) {
   const documents = useDocuments({ answers, change, signedIn, save, onAdd: state.stopWaiting });
   const submit = useSubmit({
     signedIn,
+    seen: state.seen,
+    meet: state.meet,
     leaveDraft: state.leaveDraft,
     isCurrent: state.isCurrent,
     onWaits: state.setWaits,
@@ -159,6 +163,13 @@ export function Wizard({ state, user, expired }: FormProps) {
     [change],
   );
 
+  const choose = (which: "mine" | "theirs") => {
+    state.settle(which);
+    submit.reset();
+  };
+  /** Another version of the answers has other fields. */
+  const fields = `fields ${state.version}`;
+
   const { title, lead } = titles[step];
   const frame = { step, title: t(title), lead: lead ? t(lead) : undefined, saving, expired, hrefOf };
 
@@ -173,7 +184,9 @@ export function Wizard({ state, user, expired }: FormProps) {
     <Frame
       {...frame}
       notice={
-        waits || stopped ? (
+        state.meanwhile ? (
+          <ChangedElsewhere theirs={state.meanwhile} answers={answers} onChoose={choose} shown={submit.error} />
+        ) : waits || stopped ? (
           <WaitingToSend
             submit={submit}
             stopped={stopped}
@@ -211,6 +224,7 @@ export function Wizard({ state, user, expired }: FormProps) {
       ) : step === "info" ? (
         identifying || (user !== null && answers.identity.email !== user.email) ? null : (
           <InfoStep
+            key={fields}
             answers={answers}
             accountEmail={user?.email ?? (expired ? answers.identity.email : null)}
             expired={expired}
@@ -221,9 +235,16 @@ export function Wizard({ state, user, expired }: FormProps) {
           />
         )
       ) : step === "details" ? (
-        <DetailsStep answers={answers} documents={documents} onDetails={onDetails} onContinue={() => go("review")} />
+        <DetailsStep
+          key={fields}
+          answers={answers}
+          documents={documents}
+          onDetails={onDetails}
+          onContinue={() => go("review")}
+        />
       ) : (
         <ReviewStep
+          key={fields}
           answers={answers}
           hrefOf={hrefOf}
           onConsent={(consent) => change({ consent })}
@@ -236,7 +257,7 @@ export function Wizard({ state, user, expired }: FormProps) {
             submit.reset();
           }}
           busy={submit.isPending}
-          error={waits || stopped ? null : submit.error}
+          error={waits || stopped || state.meanwhile ? null : submit.error}
         />
       )}
       {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={startOver} />}
@@ -303,7 +324,9 @@ export function Keep({
       toast({
         variant: "destructive",
         title: t("requestForm.saveFailedTitle"),
-        description: t("requestForm.saveFailedBody", { reason: errorMessage(error) }),
+        description: isChangedMeanwhile(error)
+          ? t("unsent.meanwhileTitle")
+          : t("requestForm.saveFailedBody", { reason: errorMessage(error) }),
       }),
   });
   return (
