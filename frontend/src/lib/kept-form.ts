@@ -8,6 +8,9 @@ import { readStoredJson, removeStored, store } from "./stored";
 /** Where the values of `key` are stored. */
 export const keptName = (key: string) => `kept-form:${key}`;
 
+/** Where the key is stored under which they are sent (`use-send-key`). */
+export const sendKeyName = (key: string) => `send-key:${key}`;
+
 /**
  * The values kept under `key`, or `fallback`. Pass them to `useForm` as `defaultValues`. An account's key contains the
  * user's id: another account in this tab never sees them, and 'Logout' deletes them (`forgetTypedBy`).
@@ -33,5 +36,8 @@ export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unk
   return useCallback(() => forgetKept(key), [key]);
 }
 
-/** Deletes the values kept under `key`, after sending or cancelling. */
-export const forgetKept = (key: string): void => removeStored("tab", keptName(key));
+/** Deletes the values kept under `key`, and the key they were sent with, after sending or cancelling. */
+export function forgetKept(key: string): void {
+  removeStored("tab", keptName(key));
+  removeStored("tab", sendKeyName(key));
+}

@@ -98,7 +98,7 @@ function PledgeForm({
   const pledge = usePledge();
   const { user } = useSession();
   const keptAs = `pledge-${user?.id ?? "guest"}`;
-  const { key, refused } = useSendKey();
+  const { take, refused } = useSendKey(keptAs);
   const form = useForm<Values>({
     resolver: zodResolver(schema),
     mode: "onTouched",
@@ -135,7 +135,7 @@ function PledgeForm({
       onChange={() => onDirty(true)}
       onSubmit={({ nonprofit: _name, ...values }) =>
         pledge.mutate(
-          { ...values, amount: parseDollars(values.amount) ?? 0, key },
+          { ...values, amount: parseDollars(values.amount) ?? 0, key: take() },
           {
             onSuccess: () => {
               forget();

@@ -34,11 +34,11 @@ export function DonationDialog({ nonprofitId, onClose }: EntryProps) {
     defaultValues: { donor_name: "", donor_email: "", amount: "" },
   });
   const record = useRecordDonation(nonprofitId);
-  const { key, refused } = useSendKey();
+  const { take, refused } = useSendKey();
   const typed = useWatch({ control: form.control, name: "amount" });
   const submit = async (values: DonationForm) => {
     try {
-      await record.mutateAsync({ form: values, key });
+      await record.mutateAsync({ form: values, key: take() });
       toast({
         title: t("budget.donationToast"),
         description: t("budget.donationToastBody", {
@@ -88,11 +88,11 @@ export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { gra
     defaultValues: { amount: String(grant.outstanding), note: "" },
   });
   const record = useRecordPayout(nonprofitId);
-  const { key, refused } = useSendKey();
+  const { take, refused } = useSendKey();
   const typed = useWatch({ control: form.control, name: "amount" });
   const submit = async (values: PayoutForm) => {
     try {
-      await record.mutateAsync({ requestId: grant.request_id, form: values, key });
+      await record.mutateAsync({ requestId: grant.request_id, form: values, key: take() });
       toast({
         title: t("budget.payoutToast"),
         description: t("budget.payoutToastBody", {

@@ -28,7 +28,7 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
   });
   const forget = useKeptForm(form, keptAs);
   const reply = useReply(userId);
-  const { key, refused } = useSendKey();
+  const { take, refused } = useSendKey(keptAs);
   return (
     <DialogContent
       title={message.subject}
@@ -51,7 +51,7 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
         error={reply.error}
         errorTitle={t("donations.replyFailed")}
         onSubmit={async (values) => {
-          await reply.mutateAsync({ messageId: message.id, message: values.message, key }).then(() => {
+          await reply.mutateAsync({ messageId: message.id, message: values.message, key: take() }).then(() => {
             forget();
             toast({
               title: t("donations.replySent"),

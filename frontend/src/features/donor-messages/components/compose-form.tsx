@@ -32,11 +32,11 @@ export function ComposeForm({
     defaultValues: readKept(kept, blank),
   });
   const forget = useKeptForm(form, kept);
-  const { key, renew, refused } = useSendKey();
+  const { take, renew, refused } = useSendKey(kept);
   const send = useSendDonorMessage(nonprofitId);
   const submit = async (values: Values) => {
     try {
-      const { recipients } = await send.mutateAsync({ form: values, key });
+      const { recipients } = await send.mutateAsync({ form: values, key: take() });
       form.reset(blank);
       forget();
       renew();
