@@ -26,6 +26,9 @@ describe("errorMessage", () => {
       { code: "PT409", message: "This request has already been approved.", hint: "request_already_decided" },
       "This request has already been approved.",
     ],
+    // a guest's access, and no session
+    [{ code: "PT401", message: "This page closed itself.", hint: "access_ended" }, "This page closed itself."],
+    [{ code: "PT401", message: "Please log in.", hint: "sign_in_required" }, t("errors.expired")],
     [{ status: 429, message: "x" }, "Too many tries. Wait a moment and try again."],
     // storage answers 400 with the real status in the body
     [{ status: 400, statusCode: "413", message: "x" }, "This is too large to send."],

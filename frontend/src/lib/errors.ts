@@ -57,6 +57,10 @@ function known(error: unknown): Known {
   return typeof error === "object" && error !== null ? (error as Known) : { message: String(error) };
 }
 
+/** The catalogue's words for a code. A 401 that says more, such as `access_ended`, has words of its own. */
+const keyOf = ({ code, hint }: Known): MessageKey | undefined =>
+  code === undefined || (code === "PT401" && hint && hint !== "sign_in_required") ? undefined : byCode[code];
+
 function meantStatus(error: unknown): number | undefined {
   const { status, statusCode } = known(error);
   const meant = Number(statusCode);
@@ -79,9 +83,12 @@ export function isNetworkError(error: unknown): boolean {
 
 /** True if the session is over and a new sign-in is needed. */
 export function isSessionExpired(error: unknown): boolean {
-  const { code, name } = known(error);
-  return name === "AuthSessionMissingError" || (code !== undefined && byCode[code] === "errors.expired");
+  const cause = known(error);
+  return cause.name === "AuthSessionMissingError" || keyOf(cause) === "errors.expired";
 }
+
+/** True if a guest's access to a request is over and a new code is needed. */
+export const isAccessEnded = (error: unknown): boolean => errorHint(error) === "access_ended";
 
 /** True when signing in failed only because the address was never confirmed. */
 export function isUnconfirmed(error: unknown): boolean {
@@ -144,7 +151,7 @@ export function errorMessage(error: unknown, fallback: MessageKey = "errors.serv
   if (isNetworkError(error)) return t("errors.network");
   const { code, message, name } = known(error);
   const status = meantStatus(error);
-  const key = code === undefined ? undefined : byCode[code];
+  const key = keyOf(known(error));
   if (key === "errors.weakPassword" && message) return message;
   if (key) return t(key);
   if (message && code && /^PT4\d\d$/.test(code)) return refusal(error) ?? translated("errors.invalid") ?? message;

@@ -1,6 +1,6 @@
 /** The cache of server state. Reads are `queryOptions` of the features; writes invalidate by the same keys. */
 import { QueryClient } from "@tanstack/react-query";
-import { isNetworkError, isNotFound, isRefused, isSessionExpired } from "./errors";
+import { isAccessEnded, isNetworkError, isNotFound, isRefused, isSessionExpired } from "./errors";
 import { onPersonChange } from "./person-change";
 import { reads } from "./query-keys";
 
@@ -14,7 +14,12 @@ export const queryClient = new QueryClient({
       // Only temporary failures are retried. supabase-js already retries requests that did not arrive; retrying these
       // again would delay the error by half a minute.
       retry: (failures, error) =>
-        failures < 1 && !isNetworkError(error) && !isRefused(error) && !isNotFound(error) && !isSessionExpired(error),
+        failures < 1 &&
+        !isNetworkError(error) &&
+        !isRefused(error) &&
+        !isNotFound(error) &&
+        !isSessionExpired(error) &&
+        !isAccessEnded(error),
       refetchOnWindowFocus: true,
     },
     mutations: { retry: false, networkMode: "always" },

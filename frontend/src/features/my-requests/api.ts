@@ -250,6 +250,11 @@ export interface RequestAccess {
   uploadKey: string;
 }
 
+/** The same on a page, with what to do once it has ended. */
+export interface GuestAccess extends RequestAccess {
+  onEnded: () => void;
+}
+
 /**
  * One request of the caller by id or number. Fails with 404 for another person's, with 401 if a guest's access has
  * ended.

@@ -65,3 +65,15 @@ it("shows what was typed after the page was loaded again, until it is cancelled"
   await user.click(screen.getByRole("button", { name: "Correct my contact data" }));
   expect(screen.getByLabelText("City")).toHaveValue("Portland");
 });
+
+it("closes a guest's request if the access has ended, and keeps what was typed", async () => {
+  const onEnded = vi.fn();
+  vi.mocked(rpc).mockRejectedValueOnce({ code: "PT401", message: "This page closed itself.", hint: "access_ended" });
+  const guest = { access: "secret", uploadKey: "key", onEnded };
+  const { user } = renderScreen(<CorrectForm request={request} guest={guest} />);
+  await user.click(screen.getByRole("button", { name: "Correct my contact data" }));
+  await user.type(screen.getByLabelText("City"), " East");
+  await user.click(save());
+  await waitFor(() => expect(onEnded).toHaveBeenCalledOnce());
+  expect(JSON.stringify(sessionStorage)).toContain("Portland East");
+});

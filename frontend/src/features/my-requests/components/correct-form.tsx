@@ -8,13 +8,13 @@ import { TextConsent } from "@/components/text-consent";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { hasKeptEdit, useEditForm } from "@/lib/edit-form";
-import { fieldErrors } from "@/lib/errors";
+import { fieldErrors, isAccessEnded } from "@/lib/errors";
 import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import { text } from "@/schemas/atoms";
-import { useCorrect, type Correction, type RequestRow } from "../api";
+import { useCorrect, type Correction, type GuestAccess, type RequestRow } from "../api";
 
 const schema = z.object({
   first_name: text(2, t("myRequests.correctFirstName")),
@@ -40,12 +40,12 @@ const autocomplete: Record<TextField, string> = {
 };
 
 /** Corrects phone number and address while the request is open, so that staff can reach the person. */
-export function CorrectForm({ request, access }: { request: RequestRow; access?: string }) {
+export function CorrectForm({ request, guest }: { request: RequestRow; guest?: GuestAccess }) {
   const { user } = useSession();
   const keptAs = `correct-${request.id}-${user?.id ?? "guest"}`;
   const [open, setOpen] = useState(() => hasKeptEdit(keptAs));
   return open ? (
-    <Fields request={request} access={access} keptAs={keptAs} onDone={() => setOpen(false)} />
+    <Fields request={request} guest={guest} keptAs={keptAs} onDone={() => setOpen(false)} />
   ) : (
     <Button className="no-print mt-4" onClick={() => setOpen(true)}>
       {t("myRequests.correct")}
@@ -55,13 +55,13 @@ export function CorrectForm({ request, access }: { request: RequestRow; access?:
 
 interface FieldsProps {
   request: RequestRow;
-  access?: string;
+  guest?: GuestAccess;
   keptAs: string;
   onDone: () => void;
 }
 
-function Fields({ request, access, keptAs, onDone }: FieldsProps) {
-  const correct = useCorrect(request.id, access);
+function Fields({ request, guest, keptAs, onDone }: FieldsProps) {
+  const correct = useCorrect(request.id, guest?.access);
   const row = useMemo(
     () => Object.fromEntries([...fields, "sms_consent" as const].map((field) => [field, request[field]])) as Correction,
     [request],
@@ -87,6 +87,7 @@ function Fields({ request, access, keptAs, onDone }: FieldsProps) {
           onDone();
         },
         onError: (error) => {
+          if (isAccessEnded(error)) guest?.onEnded();
           for (const [name, message] of Object.entries(fieldErrors(error)))
             if (fields.includes(name as TextField)) form.setError(name as TextField, { message });
         },

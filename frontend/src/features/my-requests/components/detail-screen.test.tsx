@@ -1,8 +1,11 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { expect, it, vi } from "vitest";
+import { rpc } from "@/lib/rpc";
 import { renderScreen } from "@/testing/render";
 import type { RequestDetail } from "../api";
 import { Detail } from "./detail-screen";
+
+vi.mock("@/lib/rpc", async (actual) => ({ ...(await actual<object>()), rpc: vi.fn() }));
 
 const nothing = { add_documents: false, cancel: false, correct: false, edit: false, resubmit: false };
 const detail = (request: object) =>
@@ -78,6 +81,17 @@ it.each([
       : [],
   ).toEqual(["Your rent contract.", "Your last pay slip."].slice(0, items));
   expect(screen.queryAllByText(notes ?? "no such notes")).toHaveLength(notes ? 1 : 0);
+});
+
+it("closes a guest's request if the access has ended when an answer is sent", async () => {
+  vi.mocked(rpc).mockRejectedValue({ code: "PT401", message: "This page closed itself.", hint: "access_ended" });
+  const onEnded = vi.fn();
+  const shown = detail({ needs_more_proof: true, claimed_by: "np-1", pending_notes: "The letter, please." });
+  shown.can = { ...shown.can, add_documents: true };
+  const { user } = renderScreen(<Detail detail={shown} guest={{ access: "secret", uploadKey: "key", onEnded }} />);
+  await user.type(screen.getByLabelText(/^Your answer/), "I have no letter.");
+  await user.click(screen.getByRole("button", { name: "Send answer" }));
+  await waitFor(() => expect(onEnded).toHaveBeenCalledOnce());
 });
 
 it("prints", async () => {

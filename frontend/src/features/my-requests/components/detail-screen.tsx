@@ -14,7 +14,7 @@ import { StatusBadge } from "@/components/status-badge";
 import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
-import { errorHint, errorMessage, isNotFound } from "@/lib/errors";
+import { errorMessage, isAccessEnded, isNotFound } from "@/lib/errors";
 import { formatDate, formatDateTime, formatMegabytes, formatMoney } from "@/lib/format";
 import { addressLines } from "@/lib/address";
 import { localName } from "@/lib/local-name";
@@ -30,7 +30,7 @@ import {
   detailQuery,
   useResubmit,
   useWithdraw,
-  type RequestAccess,
+  type GuestAccess,
   type RequestDetail,
   type RequestDocument,
 } from "../api";
@@ -229,8 +229,7 @@ function Conversation({
 
 export interface DetailProps {
   detail: RequestDetail;
-  /** A guest's access, and what to do once it has ended. */
-  guest?: RequestAccess & { onEnded: () => void };
+  guest?: GuestAccess;
   /** Replaces the link back to all requests. */
   leave?: ReactNode;
 }
@@ -307,7 +306,7 @@ export function Detail({ detail, guest, leave }: DetailProps) {
           </h2>
           <blockquote className="own-words">{request.description}</blockquote>
           <Facts detail={detail} downloads={!guest} />
-          {can.correct ? <CorrectForm request={request} access={guest?.access} /> : null}
+          {can.correct ? <CorrectForm request={request} guest={guest} /> : null}
         </section>
         <Nonprofits nonprofits={detail.nonprofits} />
         <Conversation
@@ -378,7 +377,7 @@ export function Detail({ detail, guest, leave }: DetailProps) {
             },
             onError: (error) => {
               setAsking(false);
-              if (guest && errorHint(error) === "access_ended") guest.onEnded();
+              if (isAccessEnded(error)) guest?.onEnded();
               toast({ variant: "destructive", title: t("myRequests.cancelFailed"), description: errorMessage(error) });
             },
           })

@@ -1,6 +1,6 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useEffectEvent, useState } from "react";
 import { useForm } from "react-hook-form";
 import { Link, useSearchParams } from "react-router-dom";
 import { z } from "zod";
@@ -16,7 +16,7 @@ import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Words } from "@/components/words";
 import { useAppConfig } from "@/lib/env";
-import { errorHint, errorMessage } from "@/lib/errors";
+import { errorMessage, isAccessEnded } from "@/lib/errors";
 import { reads } from "@/lib/query-keys";
 import { normalizeNumber } from "@/lib/request-number";
 import { toast } from "@/lib/toast";
@@ -170,8 +170,14 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
 function Opened({ held, onClosed }: { held: HeldAccess; onClosed: (byItself: boolean) => void }) {
   const query = useQuery(detailQuery("guest", held.number, held.access));
   const leave = useMutation({ mutationFn: () => endRequestAccess(held.access), onSettled: () => onClosed(false) });
-  const over = query.isError && errorHint(query.error) === "access_ended";
-  if (query.data) {
+  const over = query.isError && isAccessEnded(query.error);
+  // nobody may be there any more, so the page does not wait until something is read again
+  const close = useEffectEvent(() => onClosed(true));
+  useEffect(() => {
+    const timer = setTimeout(close, Math.max(0, Date.parse(held.expiresAt) - Date.now()));
+    return () => clearTimeout(timer);
+  }, [held.expiresAt]);
+  if (query.data && !over) {
     return (
       <Detail
         detail={query.data}

@@ -8,7 +8,7 @@ import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Textarea } from "@/components/ui/input";
 import { progressOf } from "@/components/upload-progress";
-import { errorMessage } from "@/lib/errors";
+import { errorMessage, isAccessEnded } from "@/lib/errors";
 import { ADDITIONAL_FILE_RULES } from "@/lib/files";
 import { reads } from "@/lib/query-keys";
 import { readKept, useKeptForm } from "@/lib/kept-form";
@@ -19,12 +19,12 @@ import "@/messages/en/myRequests";
 import "@/messages/en/files";
 import { uploadToRequest, uploadToSlot, type StoredDocument } from "@/lib/request-documents";
 import { useUploads } from "@/lib/use-uploads";
-import { answerInfo, type RequestAccess, type RequestDetail } from "../api";
+import { answerInfo, type GuestAccess, type RequestDetail } from "../api";
 
 const schema = z.object({ message: z.string().max(5000, t("myRequests.messageTooLong")) });
 
 /** 'Needs More Proof': the nonprofit's question, up to ten documents, and a text answer. */
-export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: RequestAccess }) {
+export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: GuestAccess }) {
   const { request, documents, timeline, nonprofits } = detail;
   const queryClient = useQueryClient();
   const { user } = useSession();
@@ -90,8 +90,10 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
           : { title: t("myRequests.answerSent"), description: t("myRequests.answerSentBody") },
       );
     },
-    onError: (error) =>
-      toast({ variant: "destructive", title: t("myRequests.answerFailed"), description: errorMessage(error) }),
+    onError: (error) => {
+      if (isAccessEnded(error)) guest?.onEnded();
+      toast({ variant: "destructive", title: t("myRequests.answerFailed"), description: errorMessage(error) });
+    },
     onSettled: () =>
       Promise.all([
         queryClient.invalidateQueries({ queryKey: reads.myRequests }),
