@@ -252,6 +252,43 @@ test(
   },
 );
 
+test("a guest whose proof of the address is over sends the request without the account", async ({
+  page,
+  accessible,
+}) => {
+  const email = `guest-${randomUUID()}@test.example`;
+  await page.goto("/submit-request");
+  await button(page, /^Food Assistance/).click();
+  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
+  await button(page, "Continue").click();
+  await fillPersonal(page, email);
+  await button(page, "Next").click();
+  await fillContact(page);
+  await button(page, "Continue").click();
+  await page.getByLabel("Details").fill(DESCRIPTION);
+  await button(page, "Continue").click();
+  await page.getByRole("checkbox", { name: /You may contact me/ }).click();
+  // linked an hour ago
+  await page.evaluate((email) => {
+    const name = Object.keys(localStorage).find((name) => name.startsWith("aidbridge-request:guest")) ?? "";
+    const kept = JSON.parse(localStorage.getItem(name) ?? "{}") as { answers: { account: object } };
+    kept.answers.account = { id: "u", fullName: "Paula Prudence", email, proof: "over" };
+    localStorage.setItem(name, JSON.stringify(kept));
+  }, email);
+  await page.reload();
+  await button(page, "Submit Request").click();
+  const notice = page.getByRole("alert").filter({ hasText: "Please confirm your email address again" });
+  await expect(notice).toBeVisible();
+  await expect(page.getByText("Paula Prudence")).toHaveCount(0);
+  await accessible(page);
+  await notice.getByRole("button", { name: "Find my account" }).click();
+  await expect(page.getByText(`We sent a code with six digits to ${email}.`)).toBeVisible();
+  await button(page, "Continue without an account").click();
+  await notice.getByRole("link", { name: "Continue without an account" }).click();
+  await button(page, "Submit Request").click();
+  await expect(page.getByTestId("request-number")).toHaveText(/REQ-\d+/);
+});
+
 test("the single page sends the same request and takes over the wizard's answers", async ({ page, accessible }) => {
   const email = `single-${randomUUID()}@test.example`;
   // the answer is kept although the rest of the form does not arrive

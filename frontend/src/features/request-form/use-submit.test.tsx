@@ -15,6 +15,7 @@ const answers = { ...emptyAnswers("k1"), draftId: "d1" };
 
 function setUp({ current = true, own = false } = {}) {
   const seen = vi.fn().mockReturnValueOnce("10:00").mockReturnValue("10:05");
+  const onProofOver = vi.fn();
   const meet = vi.fn().mockResolvedValue(own);
   const leaveDraft = vi.fn();
   const onSent = vi.fn();
@@ -32,10 +33,11 @@ function setUp({ current = true, own = false } = {}) {
         isCurrent: () => current,
         onWaits: () => undefined,
         onSent,
+        onProofOver,
       }),
     { wrapper },
   );
-  return { result, meet, leaveDraft, onSent };
+  return { result, meet, leaveDraft, onSent, onProofOver };
 }
 
 beforeEach(() => vi.mocked(submitRequest).mockReset());
@@ -89,4 +91,14 @@ it("says so if the answers were changed while they were on their way", async () 
   act(() => result.current.mutate({ answers }));
   await waitFor(() => expect(onSent).toHaveBeenCalled());
   expect(currentToasts()[0]?.description).toBe("Your request ID is REQ-042. What you changed just now is not in it.");
+});
+
+it("leads to another proof of the address if the last one is over", async () => {
+  const message = "This account does not match the address you proved. Please try again.";
+  vi.mocked(submitRequest).mockRejectedValueOnce({ code: "PT403", message, hint: "account_mismatch" });
+  const { result, onProofOver, onSent } = setUp();
+  act(() => result.current.mutate({ answers }));
+  await waitFor(() => expect(onProofOver).toHaveBeenCalledOnce());
+  expect(onSent).not.toHaveBeenCalled();
+  expect(whyNotSent(result.current.error)).toMatch(/send it without the account/);
 });

@@ -1,7 +1,7 @@
 /** Sends the request only once, however often the button is pressed, and shows the server's errors at their steps. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useState } from "react";
-import { errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
+import { errorHint, errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
 import { reads } from "@/lib/query-keys";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
@@ -45,9 +45,16 @@ class DocumentsGone extends Error {
   override name = "DocumentsGone";
 }
 
+/** The proof of the address, which is good for an hour, is over. The request can be sent without the account, or after another. */
+export const isProofOver = (error: unknown): boolean => errorHint(error) === "account_mismatch";
+
 /** One sentence about a request that could not be sent. */
 export const whyNotSent = (error: unknown): string =>
-  error instanceof DocumentsGone ? t("unsent.documentsGone") : errorMessage(error, "requestForm.submitFailed");
+  error instanceof DocumentsGone
+    ? t("unsent.documentsGone")
+    : isProofOver(error)
+      ? t("requestForm.proofOverBody")
+      : errorMessage(error, "requestForm.submitFailed");
 
 export interface UseSubmit {
   signedIn: boolean;
@@ -60,6 +67,8 @@ export interface UseSubmit {
   /** Called when the tried answers start or stop waiting for a connection. */
   onWaits: (waits: boolean, tried: Answers) => void;
   onSent: (sent: SentRequest) => void;
+  /** The address has to be proved again before the request can be in the account. */
+  onProofOver: () => void;
 }
 
 export interface Sending {
@@ -74,7 +83,7 @@ export interface Missed {
   presses: number;
 }
 
-export function useSubmit({ signedIn, seen, meet, leaveDraft, isCurrent, onWaits, onSent }: UseSubmit) {
+export function useSubmit({ signedIn, seen, meet, leaveDraft, isCurrent, onWaits, onSent, onProofOver }: UseSubmit) {
   const queryClient = useQueryClient();
   const [missed, setMissed] = useState<Missed>({ at: null, presses: 0 });
   const submit = useMutation({
@@ -113,6 +122,7 @@ export function useSubmit({ signedIn, seen, meet, leaveDraft, isCurrent, onWaits
       const unreachable = isNetworkError(error);
       onWaits(unreachable, answers);
       if (unreachable) setMissed(({ presses }) => ({ at: Date.now(), presses: presses + (pressed ? 1 : 0) }));
+      if (isProofOver(error)) return onProofOver();
       // told in the page, the first by `WaitingToSend`
       if (unreachable || complaintsOf(error).length > 0 || isSessionExpired(error)) return;
       // told by `leaveDraft`, and by `ChangedElsewhere`

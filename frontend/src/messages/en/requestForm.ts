@@ -147,6 +147,10 @@ export const requestForm = define("requestForm", {
     "No account uses this address yet. Go on with your request. You can create an account with this address at any time, and the request is in it.",
   matchContinue: "Continue",
   linked: "This request will be in the account of {name}.",
+  unlink: "Do not link it",
+  proofOverTitle: "Please confirm your email address again",
+  proofOverBody:
+    "To keep this request in your account, we need a new code. The last one was good for an hour. You can also send it without the account.",
 
   // 4 details
   detailsTitle: "Tell us what you need",

@@ -1,13 +1,13 @@
 import { screen } from "@testing-library/react";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { currentToasts } from "@/lib/toast";
 import { renderScreen } from "@/testing/render";
 import { emptyAnswers } from "../answers";
-import { InfoStep } from "./info-step";
+import { InfoStep, type InfoStepProps } from "./info-step";
 
-it("removes the errors of fields that are filled in", async () => {
-  const nothing = () => undefined;
-  const { user } = renderScreen(
+const nothing = () => undefined;
+const open = (props: Partial<InfoStepProps>) =>
+  renderScreen(
     <InfoStep
       answers={emptyAnswers("key", "wizard")}
       accountEmail={null}
@@ -15,8 +15,12 @@ it("removes the errors of fields that are filled in", async () => {
       onTexts={nothing}
       onAccount={nothing}
       onContinue={nothing}
+      {...props}
     />,
   );
+
+it("removes the errors of fields that are filled in", async () => {
+  const { user } = open({});
   const told = () => currentToasts().filter(({ open, title }) => open && title === "Please complete all fields").length;
   const next = () => user.click(screen.getByRole("button", { name: "Next" }));
   await next();
@@ -31,4 +35,26 @@ it("removes the errors of fields that are filled in", async () => {
   await next();
   expect(await screen.findByLabelText("Street address")).toBeVisible();
   expect(told()).toBe(0);
+});
+
+it("a guest can undo the link to an account", async () => {
+  const account = { id: "u9", fullName: "Marie Désir", email: "marie@test.example", proof: "p" };
+  const onAccount = vi.fn();
+  const { user } = open({ answers: { ...emptyAnswers("key"), account }, onAccount });
+  expect(screen.getByText("This request will be in the account of Marie Désir.")).toBeInTheDocument();
+  await user.click(screen.getByRole("button", { name: "Do not link it" }));
+  expect(onAccount).toHaveBeenCalledWith(null);
+});
+
+it("asks a guest whose proof is over for another one, or leads on without the account", async () => {
+  const identity = { ...emptyAnswers("key").identity, email: "marie@test.example" };
+  const { user } = open({
+    answers: { ...emptyAnswers("key"), identity },
+    proofOver: true,
+    withoutHref: "/?step=review",
+  });
+  expect(screen.getByRole("alert")).toHaveTextContent("Please confirm your email address again");
+  expect(screen.getByRole("link", { name: "Continue without an account" })).toHaveAttribute("href", "/?step=review");
+  await user.click(screen.getByRole("button", { name: "Find my account" }));
+  expect(await screen.findByRole("heading", { name: "Find your account" })).toBeInTheDocument();
 });

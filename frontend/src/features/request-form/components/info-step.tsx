@@ -31,6 +31,10 @@ export interface InfoStepProps {
   accountEmail: string | null;
   /** The account's session has ended; the page says so elsewhere. */
   expired?: boolean;
+  /** The request could not be sent with its account, because the address was proved too long ago. */
+  proofOver?: boolean;
+  /** Where it can be sent without the account. */
+  withoutHref?: string;
   onIdentity: (identity: Partial<Identity>) => void;
   onTexts: (on: boolean) => void;
   onAccount: (account: Answers["account"]) => void;
@@ -106,7 +110,7 @@ function pick<K extends keyof Identity>(identity: Identity, fields: readonly K[]
 
 /** Step 3: the person's data, in two tabs. The second opens once the first is complete. */
 export function InfoStep(props: InfoStepProps) {
-  const { answers, accountEmail, expired, onIdentity, onTexts, onAccount, onContinue } = props;
+  const { answers, accountEmail, expired, proofOver, withoutHref, onIdentity, onTexts, onAccount, onContinue } = props;
   const { pathname, search } = useLocation();
   const { identity } = answers;
   const [tab, setTab] = useState<TabName>("personal");
@@ -155,6 +159,15 @@ export function InfoStep(props: InfoStepProps) {
     void personal.handleSubmit(() => setTab("contact"))();
   };
 
+  const offersAgain = proofOver === true && accountEmail === null;
+  const find = () => {
+    if (email().safeParse(personal.getValues("email")).success) setMatching(true);
+    else {
+      void personal.trigger("email", { shouldFocus: true });
+      toast({ variant: "info", title: t("requestForm.findNeedsEmail") });
+    }
+  };
+
   if (matching) {
     return (
       <Suspense fallback={<FormSkeleton fields={1} />}>
@@ -179,7 +192,22 @@ export function InfoStep(props: InfoStepProps) {
       ) : null}
       {answers.account ? (
         <Notice tone="good" className="mb-6" role="status">
-          {t("requestForm.linked", { name: answers.account.fullName || answers.account.email })}
+          <p>{t("requestForm.linked", { name: answers.account.fullName || answers.account.email })}</p>
+          <Button className="mt-3" onClick={() => onAccount(null)}>
+            {t("requestForm.unlink")}
+          </Button>
+        </Notice>
+      ) : offersAgain ? (
+        <Notice tone="warn" className="mb-6" role="alert" title={t("requestForm.proofOverTitle")}>
+          <p>{t("requestForm.proofOverBody")}</p>
+          <div className="actions mt-3">
+            <Button onClick={find}>{t("requestForm.findButton")}</Button>
+            {withoutHref ? (
+              <Button asChild>
+                <Link to={withoutHref}>{t("requestForm.skipMatch")}</Link>
+              </Button>
+            ) : null}
+          </div>
         </Notice>
       ) : null}
       <Tabs value={tab} onValueChange={openTab}>
@@ -200,22 +228,12 @@ export function InfoStep(props: InfoStepProps) {
               </Button>
             </div>
           </Form>
-          {accountEmail || answers.account ? null : (
+          {accountEmail || answers.account || offersAgain ? null : (
             <div className="wiz-tail">
               <h2 className="text-base">{t("requestForm.findTitle")}</h2>
               <p className="mt-1">{t("requestForm.findBody")}</p>
               <div className="row mt-3">
-                <Button
-                  onClick={() => {
-                    if (email().safeParse(personal.getValues("email")).success) setMatching(true);
-                    else {
-                      void personal.trigger("email", { shouldFocus: true });
-                      toast({ variant: "info", title: t("requestForm.findNeedsEmail") });
-                    }
-                  }}
-                >
-                  {t("requestForm.findButton")}
-                </Button>
+                <Button onClick={find}>{t("requestForm.findButton")}</Button>
                 <Link to={loginThen(pathname + search)}>{t("requestForm.signIn")}</Link>
               </div>
             </div>

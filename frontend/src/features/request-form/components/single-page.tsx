@@ -140,6 +140,7 @@ function OnePage({ state, user, expired }: FormProps) {
       finish(request);
       void navigate(stepHref("sent"), { replace: true });
     },
+    onProofOver: () => change({ account: null }),
   });
 
   const sendNow = () => submit.mutate({ answers });

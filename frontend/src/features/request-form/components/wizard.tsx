@@ -19,7 +19,7 @@ import { lastIdentityQuery } from "../api";
 import type { Identity } from "../schema";
 import { isChangedMeanwhile, type AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
-import { documentsArrived, useSendWaiting, useSubmit } from "../use-submit";
+import { documentsArrived, isProofOver, useSendWaiting, useSubmit } from "../use-submit";
 import { CategoryStep, CategoryTail } from "./category-step";
 import { ChangedElsewhere } from "./changed-elsewhere";
 import { DetailsStep } from "./details-step";
@@ -149,7 +149,12 @@ export function Wizard({ state, user, expired }: FormProps) {
       finish(request);
       go("sent", true);
     },
+    onProofOver: () => {
+      change({ account: null });
+      go("info");
+    },
   });
+  const proofOver = isProofOver(submit.error);
   const sendNow = () => submit.mutate({ answers });
   const waits = state.waits && !expired;
   const stopped = state.stopped && !expired;
@@ -228,9 +233,14 @@ export function Wizard({ state, user, expired }: FormProps) {
             answers={answers}
             accountEmail={user?.email ?? (expired ? answers.identity.email : null)}
             expired={expired}
+            proofOver={proofOver}
+            withoutHref={hrefOf("review")}
             onIdentity={onIdentity}
             onTexts={(texts) => change({ texts })}
-            onAccount={(account) => change({ account })}
+            onAccount={(account) => {
+              change({ account });
+              if (proofOver) submit.reset();
+            }}
             onContinue={() => go("details")}
           />
         )
@@ -257,7 +267,7 @@ export function Wizard({ state, user, expired }: FormProps) {
             submit.reset();
           }}
           busy={submit.isPending}
-          error={waits || stopped || state.meanwhile ? null : submit.error}
+          error={waits || stopped || state.meanwhile || proofOver ? null : submit.error}
         />
       )}
       {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={startOver} />}
