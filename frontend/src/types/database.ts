@@ -911,7 +911,7 @@ export type Database = {
         Row: {
           acted_at: string | null
           acted_by: string | null
-          amount_requested: number | null
+          amount: number | null
           assigned_to: string | null
           category: string | null
           needs_more_proof: boolean
@@ -929,7 +929,7 @@ export type Database = {
         Insert: {
           acted_at?: string | null
           acted_by?: string | null
-          amount_requested?: number | null
+          amount?: number | null
           assigned_to?: string | null
           category?: string | null
           needs_more_proof?: boolean
@@ -947,7 +947,7 @@ export type Database = {
         Update: {
           acted_at?: string | null
           acted_by?: string | null
-          amount_requested?: number | null
+          amount?: number | null
           assigned_to?: string | null
           category?: string | null
           needs_more_proof?: boolean
