@@ -249,10 +249,13 @@ describe("a draft that is open on two devices", () => {
     await waitFor(() => expect(state.current.answers.description).toBe("We need rent, typed there."));
     expect(state.current.version).toBe(1);
     expect(currentToasts()[0]).toMatchObject({ title: "Your draft was updated", open: true });
+    vi.mocked(readDraft).mockResolvedValue(there("We need rent soon.", "10:07"));
+    await act(async () => void document.dispatchEvent(new Event("visibilitychange")));
+    await waitFor(() => expect(state.current.answers.description).toBe("We need rent soon."));
     vi.mocked(readDraft).mockResolvedValue(there("We need more rent.", "10:09"));
     act(() => state.current.change({ amount: "250" }));
     await act(async () => void window.dispatchEvent(new Event("focus")));
-    expect(state.current.answers).toMatchObject({ description: "We need rent, typed there.", amount: "250" });
+    expect(state.current.answers).toMatchObject({ description: "We need rent soon.", amount: "250" });
   });
 });
 

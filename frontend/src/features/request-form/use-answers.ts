@@ -293,9 +293,16 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   useEffect(() => {
     // a draft at its own address was just read
     if (slot.draftId === null) void readAgain();
-    const back = () => void readAgain();
+    const back = () => {
+      if (document.visibilityState === "visible") void readAgain();
+    };
+    // a phone that shows the page again may not give it the focus
     window.addEventListener("focus", back);
-    return () => window.removeEventListener("focus", back);
+    document.addEventListener("visibilitychange", back);
+    return () => {
+      window.removeEventListener("focus", back);
+      document.removeEventListener("visibilitychange", back);
+    };
   }, [slot]);
 
   const reset = useCallback(
