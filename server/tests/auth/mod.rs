@@ -50,19 +50,24 @@ pub async fn meet<T>(app: &TestApp, select: &str, count: i64, requests: impl Fut
 pub async fn meanwhile<T>(app: &TestApp, statement: &str, count: i64, requests: impl Future<Output = T>) -> T {
     app.owner.batch_execute(&format!("begin; {statement}")).await.expect("the rows are held");
     let letting_go = async {
-        let waiting =
-            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
         // Requests that skip locked rows never wait, and give up after five seconds.
-        for _ in 0..100 {
-            app.owner.batch_execute("select pg_stat_clear_snapshot()").await.expect("what is true now");
-            if app.owner.query_one(waiting, &[]).await.expect("who waits").get::<_, i64>(0) >= count {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        until_waiting(app, count).await;
         app.owner.batch_execute("commit").await.expect("the rows are free");
     };
     futures_util::join!(requests, letting_go).0
+}
+
+/// Returns once `count` requests wait for locks, or after a second.
+pub async fn until_waiting(app: &TestApp, count: i64) {
+    let waiting =
+        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    for _ in 0..100 {
+        app.owner.batch_execute("select pg_stat_clear_snapshot()").await.expect("what is true now");
+        if app.owner.query_one(waiting, &[]).await.expect("who waits").get::<_, i64>(0) >= count {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
 }
 
 /// The link in the newest mail to `address`.

@@ -1,8 +1,9 @@
 //! Sessions: refreshing, replay, and their end.
 
-use crate::auth::{hash_of, meanwhile, meet, take_mail, text};
-use crate::support::{PASSWORD, TestApp};
-use futures_util::future::join_all;
+use crate::auth::{hash_of, meanwhile, meet, take_mail, text, until_waiting};
+use crate::support::{PASSWORD, TestApp, send};
+use futures_util::future::{join, join_all};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 pub async fn sign_in(app: &TestApp, email: &str, password: &str) -> Value {
@@ -183,6 +184,67 @@ async fn a_new_password_ends_other_sessions_and_an_administrators_ends_all() {
     let path = format!("/auth/v1/admin/users/{}", user.id);
     assert_eq!(app.service().put(&path, json!({ "password": "third-Horse-9" })).await.status, 200);
     assert_eq!(user.actor.get("/auth/v1/user").await.status, 403);
+}
+
+/// The sign-ins have compared the password and wait for the account's row behind the change.
+#[actix_web::test]
+async fn a_sign_in_under_way_is_refused_after_a_new_password_a_ban_or_a_soft_deletion() {
+    for (change, code, left) in
+        [("password", "invalid_credentials", 1), ("ban", "user_banned", 1), ("deletion", "invalid_credentials", 0)]
+    {
+        let app = TestApp::start().await;
+        let user = app.user("ada@test.example").await;
+        let path = format!("/auth/v1/admin/users/{}", user.id);
+        let service = app.service();
+        let changing = async {
+            match change {
+                "password" => user.actor.put("/auth/v1/user", json!({ "password": "another-Horse-8" })).await,
+                "ban" => service.put(&path, json!({ "ban_duration": "24h" })).await,
+                _ => send(service.request(Method::DELETE, &path).json(&json!({ "should_soft_delete": true }))).await,
+            }
+        };
+        let signing_in = async {
+            until_waiting(&app, 1).await;
+            let body = json!({ "email": "ada@test.example", "password": PASSWORD });
+            join_all((0..4).map(|_| async {
+                app.anon().post("/auth/v1/token?grant_type=password", body.clone()).await
+            }))
+            .await
+        };
+        let (changed, replies) = meet(&app, "select from auth.users", 5, join(changing, signing_in)).await;
+        assert_eq!(changed.status, 200, "{change}: {}", changed.body);
+        for reply in replies {
+            assert_eq!((reply.status, text(&reply.body, "error_code")), (400, code), "{change}: {}", reply.body);
+        }
+        let sessions = app.owner.query_one("select count(*) from auth.sessions", &[]).await.expect("a number");
+        assert_eq!(sessions.get::<_, i64>(0), left, "{change}");
+    }
+}
+
+#[actix_web::test]
+async fn sealing_a_hash_anew_neither_refuses_a_sign_in_nor_restores_a_former_password() {
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+    let plain = TestApp::start().await;
+    plain.user("ada@test.example").await;
+    let sealing = plain
+        .another(&[
+            ("GOTRUE_SECURITY_DATABASE_ENCRYPTION_ENCRYPT", "true"),
+            ("GOTRUE_SECURITY_DATABASE_ENCRYPTION_ENCRYPTION_KEY_ID", "now"),
+            ("GOTRUE_SECURITY_DATABASE_ENCRYPTION_ENCRYPTION_KEY", KEY),
+            ("GOTRUE_SECURITY_DATABASE_ENCRYPTION_DECRYPTION_KEYS", &format!("now:{KEY}")),
+        ])
+        .await;
+    let stored = "select encrypted_password from auth.users";
+    let hash: String = plain.owner.query_one(stored, &[]).await.expect("a hash").get(0);
+    let signing_in = join_all((0..3).map(|_| sign_in(&sealing, "ada@test.example", PASSWORD)));
+    meet(&plain, "select from auth.users", 3, signing_in).await;
+    let set = format!("update auth.users set encrypted_password = '{hash}'");
+    plain.owner.batch_execute(&set).await.expect("not sealed");
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD });
+    let signing_in = async { sealing.anon().post("/auth/v1/token?grant_type=password", body).await };
+    let reply = meanwhile(&plain, "update auth.users set encrypted_password = 'another'", 1, signing_in).await;
+    assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "invalid_credentials"), "{}", reply.body);
+    assert_eq!(plain.owner.query_one(stored, &[]).await.expect("a hash").get::<_, &str>(0), "another");
 }
 
 #[actix_web::test]

@@ -15,7 +15,7 @@ use crate::auth::error::{AuthError, AuthResult, Code, Fault, Meaning as _};
 use crate::auth::models::refresh_token;
 use crate::auth::models::session::{Grant, Session};
 use crate::auth::models::store::Db;
-use crate::auth::models::user::{self, Column, User};
+use crate::auth::models::user::{Current, User};
 use crate::auth::outside::hooks::{self, Hook};
 use crate::http::context;
 
@@ -109,22 +109,11 @@ async fn issue_now(
     grant: &Grant,
 ) -> AuthResult<SessionAnswer> {
     let config = &request.auth.config;
-    if db.is_repeated() {
-        // During a call to another service, the account may have been closed or its password changed.
-        let now = user::as_of_now(db, &user).await?;
-        if now.is_banned() {
-            let status = if method == "password" { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
-            return Err(AuthError::new(status, Code::UserBanned, "User is banned"));
-        }
-        if method == "password" && now.encrypted_password != user.encrypted_password {
-            return Err(AuthError::bad_request(Code::InvalidCredentials, "Invalid login credentials"));
-        }
-    }
-    user.last_sign_in_at = Some(crate::auth::models::now());
     request.add_header("sb-auth-user-id", user.id.to_string());
     // Before inserting the session: its foreign key takes a shared lock on the user's row, and two sign-ins that both
     // try to upgrade it would deadlock.
-    user.update(db, &[Column::LastSignInAt]).await.or_internal("Database error updating user's last_sign_in_at")?;
+    let current = user.note_sign_in(db).await.or_internal("Database error updating user's last_sign_in_at")?;
+    refuse_changed(&user, method, current)?;
     // A hook may be called with it and must then see the same session again.
     let mut session = request.once(&format!("session of {}", user.id), || Session::new(user.id, grant));
     let refresh_token = if config.security.refresh_token_version == 2 {
@@ -150,6 +139,24 @@ async fn issue_now(
     let mut answer = SessionAnswer::new(access, refresh_token, user);
     answer.session_id = Some(session.id);
     Ok(answer)
+}
+
+/// Refuses a user whose account was closed or whose password was changed after it was read, for example while the
+/// password was hashed. From here on its row is locked, and whoever changes it ends the new session.
+fn refuse_changed(user: &User, method: &str, current: Option<Current>) -> AuthResult<()> {
+    let by_password = method == "password";
+    let refused = || AuthError::bad_request(Code::InvalidCredentials, "Invalid login credentials");
+    let current = current.ok_or_else(|| {
+        if by_password { refused() } else { AuthError::not_found(Code::UserNotFound, "User not found") }
+    })?;
+    if by_password && current.encrypted_password != user.encrypted_password {
+        return Err(refused());
+    }
+    if user.is_banned() {
+        let status = if by_password { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
+        return Err(AuthError::new(status, Code::UserBanned, "User is banned"));
+    }
+    Ok(())
 }
 
 /// The text of a session's token of the second format.

@@ -10,8 +10,9 @@ use crate::auth::door::limits;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::audit::{Action, Entry};
-use crate::auth::models::user::Column;
-use crate::auth::models::{session, user};
+use crate::auth::models::store::Db;
+use crate::auth::models::user::{self, User};
+use crate::auth::models::session;
 use crate::auth::outside::hooks::{self, Hook};
 
 /// Signs in with an email address or phone number and a password.
@@ -97,9 +98,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
         .transaction(async |db| {
             let mut user = user.clone();
             if let Some(hash) = &outdated {
-                let sealed = encryption::seal(&config.security.encryption, &user.id.to_string(), hash)?;
-                user.encrypted_password = Some(sealed);
-                user.update(db, &[Column::EncryptedPassword]).await?;
+                reseal(request, db, &mut user, hash).await?;
             }
             Entry::of(&user, Action::Login)
                 .with(json!({ "provider": provider }))
@@ -110,6 +109,22 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
         .await?;
     answer.weak_password = Some(weak);
     answer.respond()
+}
+
+/// Seals the hash with the current key. If the stored one has changed meanwhile, the sign-in goes on only if another
+/// one sealed the same hash.
+async fn reseal(request: &Request, db: &Db, user: &mut User, hash: &str) -> AuthResult<()> {
+    let encryption = &request.auth.config.security.encryption;
+    let id = user.id.to_string();
+    if user.reseal_password(db, encryption::seal(encryption, &id, hash)?).await? {
+        return Ok(());
+    }
+    let stored = user::find_by_id(db, user.id).await?.and_then(|user| user.encrypted_password).unwrap_or_default();
+    // `issue` refuses the user if it is another one.
+    if encryption::open(encryption, &id, &stored)? == hash {
+        user.encrypted_password = Some(stored);
+    }
+    Ok(())
 }
 
 /// Whether `password` matches `hash`. Guesses at the account of `address` are throttled. `id` is nil if nobody has the address;

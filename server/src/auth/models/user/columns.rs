@@ -98,6 +98,11 @@ impl Column {
     }
 }
 
+/// A user's row at the time of a sign-in.
+pub struct Current {
+    pub encrypted_password: Option<String>,
+}
+
 impl User {
     fn value(&self, column: Column) -> Box<dyn ToSql + Sync + Send> {
         let null_if_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -146,6 +151,33 @@ impl User {
         params.extend(values.iter().map(|value| value.as_ref() as &(dyn ToSql + Sync)));
         db.execute(&sql, &params).await?;
         Ok(())
+    }
+
+    /// Notes a sign-in and locks the row. Returns what the row contains now, and updates the ban; `None` if the user was
+    /// deleted.
+    pub async fn note_sign_in(&mut self, db: &Db) -> Result<Option<Current>, Fault> {
+        self.updated_at = now();
+        self.last_sign_in_at = Some(now());
+        let sql = "update auth.users set updated_at = $2, last_sign_in_at = $3 where id = $1 \
+            returning banned_until, encrypted_password, deleted_at is not null";
+        let Some(row) = db.query_opt(sql, &[&self.id, &self.updated_at, &self.last_sign_in_at]).await? else {
+            return Ok(None);
+        };
+        self.banned_until = row.try_get(0)?;
+        let is_deleted: bool = row.try_get(2)?;
+        Ok((!is_deleted).then_some(Current { encrypted_password: row.try_get(1)? }))
+    }
+
+    /// Stores the same password, sealed again. Returns whether the stored one was still that of the model.
+    pub async fn reseal_password(&mut self, db: &Db, sealed: String) -> Result<bool, Fault> {
+        self.updated_at = now();
+        let sql = "update auth.users set updated_at = $2, encrypted_password = $3 where id = $1 \
+            and encrypted_password = $4";
+        let changed = db.execute(sql, &[&self.id, &self.updated_at, &sealed, &self.encrypted_password]).await?;
+        if changed == 1 {
+            self.encrypted_password = Some(sealed);
+        }
+        Ok(changed == 1)
     }
 
     /// Inserts the row as a trigger on `auth.users` expects to see it: no role, nothing confirmed yet.

@@ -15,7 +15,7 @@ use super::identity::Identity;
 use super::{Json, now};
 use crate::auth::error::Fault;
 
-pub use columns::{COLUMNS, Column, RELATIONS};
+pub use columns::{COLUMNS, Column, Current, RELATIONS};
 pub use find::{
     OF_INSTANCE, as_of_now, find_and_lock, find_by_email, find_by_id, find_by_phone, find_by_phone_change,
     find_by_token, find_duplicate_email, find_with_presence, find_with_session, ids_by_emails, lock, lock_by_token,
