@@ -412,6 +412,7 @@ async fn soft_delete(db: &Db, user: &mut User) -> Result<(), Fault> {
         &mut user.email_change_token_current,
         &mut user.email_change_token_new,
         &mut user.phone_change_token,
+        &mut user.reauthentication_token,
     ] {
         text.clear();
     }
@@ -431,6 +432,7 @@ async fn soft_delete(db: &Db, user: &mut User) -> Result<(), Fault> {
             Column::EmailChangeTokenCurrent,
             Column::EmailChangeTokenNew,
             Column::PhoneChangeToken,
+            Column::ReauthenticationToken,
             Column::DeletedAt,
             Column::UserMetadata,
             Column::AppMetadata,
@@ -445,8 +447,9 @@ async fn soft_delete(db: &Db, user: &mut User) -> Result<(), Fault> {
         )
         .await?;
     }
-    db.execute("delete from auth.mfa_factors where user_id = $1", &[&id]).await?;
-    db.execute("delete from auth.webauthn_credentials where user_id = $1", &[&id]).await?;
+    for table in ["mfa_factors", "webauthn_credentials", "oauth_consents"] {
+        db.execute(&format!("delete from auth.{table} where user_id = $1"), &[&id]).await?;
+    }
     flow_state::delete_issued(db, id).await?;
     session::delete_all(db, id).await
 }

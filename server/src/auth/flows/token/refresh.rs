@@ -204,6 +204,9 @@ fn check(
     token_time: Option<DateTime<Utc>>,
     of: RefreshOf,
 ) -> AuthResult<()> {
+    if user.deleted_at.is_some() {
+        return Err(refused(Code::RefreshTokenNotFound, "Refresh Token Not Found"));
+    }
     if user.is_banned() {
         return Err(refused(Code::UserBanned, "User Banned"));
     }

@@ -1,8 +1,8 @@
 -- The common case of a refresh, for several tokens at a time. Each token of $1 gives way to the successor in its place of
 -- $3, and its session notes when ($8), by which agent ($4) and from where ($5) that was. $6 and $7 are the ids of the
 -- audit entries, NULL if only the process's log keeps them. A row comes back for each that was done. Passed over are tokens
--- that are unknown or spent, sessions with a limit, or of another client than in $2 (NULL: of any at all), the banned, and
--- rows that somebody else holds: no row is waited for, and nobody waits for another's session.
+-- that are unknown or spent, sessions with a limit, or of another client than in $2 (NULL: of any at all), the banned, the
+-- deleted, and rows that somebody else holds: no row is waited for, and nobody waits for another's session.
 with asked as (
   select *
   from unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::inet[], $6::uuid[], $7::uuid[])
@@ -15,6 +15,7 @@ with asked as (
   join auth.sessions s on s.id = t.session_id
   join auth.users u on u.id = s.user_id and u.id::text = t.user_id
   where t.revoked is not true and s.oauth_client_id is not distinct from asked.client and u.banned_until is null
+    and u.deleted_at is null
     -- Written so that an index on it, which leads to nearly all sessions, is of no use to the planner.
     and (s.not_after is null) is true and {of_instance}
   for no key update of t, s skip locked
