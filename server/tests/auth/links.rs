@@ -1,8 +1,9 @@
 //! Links and codes: their redirects, and that each works once.
 
 use crate::auth::outside::{by_text, twilio};
-use crate::auth::{hash_of, meet, take_link, take_mail, text};
-use crate::support::{PASSWORD, TestApp, send};
+use crate::auth::{hash_of, meanwhile, meet, take_link, take_mail, text};
+use crate::support::{PASSWORD, TestApp, outside, send};
+use actix_web::HttpResponse;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -135,6 +136,62 @@ async fn an_exchange_beside_a_new_password_leaves_no_session() {
         let left = app.owner.query_one("select count(*) from auth.sessions", &[]).await.expect("a number");
         assert_eq!(left.get::<_, i64>(0), 0, "{round}");
     }
+}
+
+/// A person at GitHub, whose address is verified or not.
+fn github(verified: bool) -> String {
+    outside::serve(move |request, _| async move {
+        let answer = match request.path() {
+            "/login/oauth/access_token" => json!({ "access_token": "t", "token_type": "bearer" }),
+            "/api/v3/user" => json!({ "id": 7, "login": "ada", "name": "Ada" }),
+            "/api/v3/user/emails" => {
+                json!([{ "email": "ada@test.example", "primary": true, "verified": verified }])
+            }
+            _ => return HttpResponse::NotFound().finish(),
+        };
+        HttpResponse::Ok().json(answer)
+    })
+}
+
+fn with_github(url: &str) -> [(&'static str, &str); 5] {
+    [
+        ("GOTRUE_EXTERNAL_GITHUB_ENABLED", "true"),
+        ("GOTRUE_EXTERNAL_GITHUB_CLIENT_ID", "client"),
+        ("GOTRUE_EXTERNAL_GITHUB_SECRET", "secret"),
+        ("GOTRUE_EXTERNAL_GITHUB_REDIRECT_URI", "http://127.0.0.1/auth/v1/callback"),
+        ("GOTRUE_EXTERNAL_GITHUB_URL", url),
+    ]
+}
+
+fn state_in(location: &str) -> String {
+    let url = url::Url::parse(location).expect("a URL");
+    url.query_pairs().find(|(name, _)| name == "state").expect("a state").1.into_owned()
+}
+
+/// The state ends while the person's data are fetched from the provider.
+#[actix_web::test]
+async fn a_link_under_way_does_not_outlast_its_state() {
+    let url = github(false);
+    let mut settings = with_github(&url).to_vec();
+    settings.extend([
+        ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+        ("GOTRUE_EXTERNAL_ANONYMOUS_USERS_ENABLED", "true"),
+        ("GOTRUE_SECURITY_MANUAL_LINKING_ENABLED", "true"),
+    ]);
+    let app = TestApp::with_settings(&settings).await;
+    let signed_up = app.anon().post("/auth/v1/signup", json!({})).await;
+    let mut nameless = app.anon();
+    nameless.token = Some(text(&signed_up.body, "access_token").to_owned());
+    let begun =
+        nameless.get("/auth/v1/user/identities/authorize?provider=github&skip_http_redirect=true").await;
+    let path = format!("/auth/v1/callback?code=c&state={}", state_in(text(&begun.body, "url")));
+    let ended = "select from auth.users for update; delete from auth.flow_state";
+    let reply = meanwhile(&app, ended, 1, send(app.plain(Method::GET, &path))).await;
+    assert!(reply.header("location").contains("error_code=bad_oauth_state"), "{}", reply.header("location"));
+    let stored = "select (select count(*) from auth.identities), (select count(*) from auth.users where email is not null)";
+    let row = app.owner.query_one(stored, &[]).await.expect("numbers");
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 0));
+    assert!(take_mail(&app, "ada@test.example").await.is_none());
 }
 
 #[actix_web::test]

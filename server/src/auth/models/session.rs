@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::user::User;
-use super::{now, oauth_client};
+use super::{flow_state, now, oauth_client};
 use crate::auth::error::Fault;
 use crate::auth::models::store::Db;
 use crate::config::SessionsConfig;
@@ -274,19 +274,29 @@ pub async fn exists_from(db: &Db, user_id: Uuid, client: &str, second_level: boo
     Ok(row.is_some())
 }
 
-/// Ends all sessions of a user; their refresh tokens go with them, and codes that clients could open further ones with.
+/// Ends all sessions of a user; their refresh tokens go with them, and whatever could open further ones.
 pub async fn delete_all(db: &Db, user_id: Uuid) -> Result<(), Fault> {
-    // First, because an exchange that is under way holds its code until its session can be found.
-    oauth_client::delete_codes(db, user_id, None).await?;
+    delete_begun(db, user_id).await?;
     db.execute("delete from auth.sessions where user_id = $1", &[&user_id]).await?;
     Ok(())
 }
 
 /// Ends the other sessions of a user in the same way.
 pub async fn delete_others(db: &Db, user_id: Uuid, keep: Uuid) -> Result<(), Fault> {
-    oauth_client::delete_codes(db, user_id, None).await?;
+    delete_begun(db, user_id).await?;
     db.execute("delete from auth.sessions where user_id = $1 and id <> $2", &[&user_id, &keep]).await?;
     Ok(())
+}
+
+/// Ends what the user's sessions have begun: codes of the OAuth server and links of identities. Called before the
+/// sessions are deleted, because an exchange that is under way holds its code until its session can be found.
+async fn delete_begun(db: &Db, user_id: Uuid) -> Result<(), Fault> {
+    let (codes, links) = futures_util::future::join(
+        oauth_client::delete_codes(db, user_id, None),
+        flow_state::delete_linking(db, user_id),
+    )
+    .await;
+    codes.and(links)
 }
 
 pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {

@@ -286,7 +286,8 @@ pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> Au
 
 /// Links an external identity to `user`; within a transaction.
 ///
-/// Errors: 422 `identity_already_exists`, 400 `email_exists`; 422 `email_not_confirmed` is an [`Outcome`].
+/// Errors: 422 `user_not_found`, 403 `user_banned`, 422 `identity_already_exists`, 400 `email_exists`; 422
+/// `email_not_confirmed` is an [`Outcome`].
 pub async fn link(
     request: &Request,
     db: &Db,
@@ -297,7 +298,10 @@ pub async fn link(
     user::lock(db, user.id).await?;
     // The account may have changed during the call to the provider.
     let gone = || AuthError::unprocessable(Code::UserNotFound, "Linking target user not found");
-    user = user::find_by_id(db, user.id).await?.ok_or_else(gone)?;
+    user = user::find_by_id(db, user.id).await?.filter(|user| user.deleted_at.is_none()).ok_or_else(gone)?;
+    if user.is_banned() {
+        return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));
+    }
     let known = identity::find(db, profile.subject(), provider)
         .await
         .or_internal("Database error finding identity for linking")?;

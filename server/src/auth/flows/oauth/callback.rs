@@ -113,6 +113,10 @@ impl Answer {
     }
 }
 
+fn unknown_state() -> AuthError {
+    AuthError::bad_request(Code::BadOauthState, "OAuth state not found or expired")
+}
+
 async fn load_state(request: &Request, db: &Db, answer: &Answer) -> AuthResult<FlowState> {
     let bad = |message: &str| AuthError::bad_request(Code::BadOauthState, message);
     let state = answer.get("state");
@@ -124,7 +128,7 @@ async fn load_state(request: &Request, db: &Db, answer: &Answer) -> AuthResult<F
         .await
         .or_internal("Error loading flow state")?
         .filter(|state| state.authentication_method == "oauth")
-        .ok_or_else(|| bad("OAuth state not found or expired"))?;
+        .ok_or_else(unknown_state)?;
     if state.is_expired(request.auth.config.external.flow_state_expiry) {
         return Err(bad("OAuth state has expired"));
     }
@@ -241,7 +245,12 @@ async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState,
     let outcome = db
         .transaction(async |db| {
             let outcome = match (linking_target.clone(), &invite) {
-                (Some(user), _) => account::link(request, db, user, &profile, &provider).await?,
+                (Some(user), _) => {
+                    // Locked in this order, as everywhere. A new password or a sign-out ends what was begun before it.
+                    user::lock(db, user.id).await?;
+                    flow_state::find_by_id(db, state.id).await?.ok_or_else(unknown_state)?;
+                    account::link(request, db, user, &profile, &provider).await?
+                }
                 (None, Some(token)) => accept_invite(request, db, &profile, token, &provider).await?,
                 (None, None) => account::sign_in(request, db, &profile, &provider, state.email_optional).await?,
             };
@@ -252,7 +261,7 @@ async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState,
             if !state.is_pkce() {
                 // Spent together with the session: of two callbacks with one state only one gets a session.
                 if !flow_state::take(db, state.id).await? {
-                    return Err(AuthError::bad_request(Code::BadOauthState, "OAuth state not found or expired"));
+                    return Err(unknown_state());
                 }
                 let answer = tokens::issue(request, db, user, "oauth", &grant).await?;
                 let user = answer.user.clone();
