@@ -182,13 +182,13 @@ async fn a_link_under_way_does_not_outlast_its_state() {
     let signed_up = app.anon().post("/auth/v1/signup", json!({})).await;
     let mut nameless = app.anon();
     nameless.token = Some(text(&signed_up.body, "access_token").to_owned());
-    let begun =
-        nameless.get("/auth/v1/user/identities/authorize?provider=github&skip_http_redirect=true").await;
+    let begun = nameless.get("/auth/v1/user/identities/authorize?provider=github&skip_http_redirect=true").await;
     let path = format!("/auth/v1/callback?code=c&state={}", state_in(text(&begun.body, "url")));
     let ended = "select from auth.users for update; delete from auth.flow_state";
     let reply = meanwhile(&app, ended, 1, send(app.plain(Method::GET, &path))).await;
     assert!(reply.header("location").contains("error_code=bad_oauth_state"), "{}", reply.header("location"));
-    let stored = "select (select count(*) from auth.identities), (select count(*) from auth.users where email is not null)";
+    let stored =
+        "select (select count(*) from auth.identities), (select count(*) from auth.users where email is not null)";
     let row = app.owner.query_one(stored, &[]).await.expect("numbers");
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 0));
     assert!(take_mail(&app, "ada@test.example").await.is_none());

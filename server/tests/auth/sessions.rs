@@ -206,9 +206,9 @@ async fn a_sign_in_under_way_is_refused_after_a_new_password_a_ban_or_a_soft_del
         let signing_in = async {
             until_waiting(&app, 1).await;
             let body = json!({ "email": "ada@test.example", "password": PASSWORD });
-            join_all((0..4).map(|_| async {
-                app.anon().post("/auth/v1/token?grant_type=password", body.clone()).await
-            }))
+            join_all(
+                (0..4).map(|_| async { app.anon().post("/auth/v1/token?grant_type=password", body.clone()).await }),
+            )
             .await
         };
         let (changed, replies) = meet(&app, "select from auth.users", 5, join(changing, signing_in)).await;

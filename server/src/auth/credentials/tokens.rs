@@ -142,7 +142,7 @@ async fn issue_now(
 }
 
 /// Refuses a user whose account was closed or whose password was changed after it was read, for example while the
-/// password was hashed. From here on its row is locked, and whoever changes it ends the new session.
+/// password was hashed. Its row is locked from here on: whoever changes it now finds the new session and ends it.
 fn refuse_changed(user: &User, method: &str, current: Option<Current>) -> AuthResult<()> {
     let by_password = method == "password";
     let refused = || AuthError::bad_request(Code::InvalidCredentials, "Invalid login credentials");

@@ -129,7 +129,7 @@ fn nobody() -> AuthError {
     AuthError::forbidden(Code::UserNotFound, "User from sub claim in JWT does not exist")
 }
 
-fn no_session() -> AuthError {
+pub fn no_session() -> AuthError {
     AuthError::forbidden(Code::SessionNotFound, "Session from session_id claim in JWT does not exist")
 }
 

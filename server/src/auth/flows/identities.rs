@@ -9,6 +9,7 @@ use crate::auth::door::bearer::Caller;
 use crate::auth::door::request::{Request, empty};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::flows::oauth::account;
+use crate::auth::flows::user::insufficient_aal;
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::identity;
 use crate::auth::models::user::{self, Column};
@@ -25,7 +26,7 @@ pub fn require_enabled(request: &Request) -> AuthResult<()> {
 /// `DELETE /user/identities/{id}`. If its address goes too, another identity's takes its place.
 ///
 /// Errors: 404 `validation_failed` if it is not a uuid, 422 `single_identity_not_deletable`,
-/// `identity_not_found` and `email_conflict_identity_not_deletable`.
+/// `identity_not_found` and `email_conflict_identity_not_deletable`, 401 `insufficient_aal`.
 pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
     let id =
@@ -38,22 +39,24 @@ pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<H
         let message = "User must have at least 1 identity after unlinking";
         AuthError::unprocessable(Code::SingleIdentityNotDeletable, message)
     };
+    let gone = || AuthError::not_found(Code::UserNotFound, "User not found");
     let address = request.client_ip_text();
+    let is_aal2 = caller.is_aal2();
     let user = caller.user;
     let recipient = user.email.clone();
     let db = request.db().await?;
     let (user, provider) = db
         .transaction(async |db| {
-            let mut user = user.clone();
-            // Lock and read again, so that two requests cannot unlink the last two identities at once.
-            user::lock(db, user.id).await?;
-            let identities = identity::of_user(db, user.id).await?;
+            // Read again under a lock, so that two requests cannot unlink the last two identities at once.
+            let mut user = user::find_and_lock(db, user.id).await?.ok_or_else(gone)?;
+            let (email, identities) = (user.email.clone(), user.identities());
             if identities.len() <= 1 {
                 return Err(single());
             }
             let identity = identities
-                .into_iter()
+                .iter()
                 .find(|identity| identity.id == id)
+                .cloned()
                 .ok_or_else(|| AuthError::unprocessable(Code::IdentityNotFound, "Identity doesn't exist"))?;
             Entry::of(&user, Action::IdentityUnlinked)
                 .from_address(&address)
@@ -75,6 +78,10 @@ pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<H
             } else if !account::promote_email(request, db, &mut user).await? {
                 let message = "Unable to unlink identity due to email conflict";
                 return Err(AuthError::unprocessable(Code::EmailConflictIdentityNotDeletable, message));
+            }
+            // Upstream also lets a session of the first level change the address of a user with a second factor.
+            if user.email != email && user.has_mfa() && !is_aal2 {
+                return Err(insufficient_aal());
             }
             user.update_providers(db).await.or_internal("Database error updating user providers")?;
             Ok((user, identity.provider))

@@ -175,13 +175,18 @@ fn is_group_admin(request: &Request, user: &User) -> bool {
     user.aud == jwt.aud && user.role == jwt.admin_group_name
 }
 
+/// The second level is required to change what the account signs in with.
+pub fn insufficient_aal() -> AuthError {
+    let message = "AAL2 session is required to update email or password when MFA is enabled.";
+    AuthError::unauthorized(Code::InsufficientAal, message)
+}
+
 /// Refuses changes that the session's level, anonymity or single sign-on forbid.
 fn refuse_by_state(caller: &Caller, update: &Update) -> AuthResult<()> {
     let user = &caller.user;
     let sensitive = update.new_password().is_some() || update.changes_email(user) || update.changes_phone(user);
     if user.has_mfa() && !caller.is_aal2() && sensitive {
-        let message = "AAL2 session is required to update email or password when MFA is enabled.";
-        return Err(AuthError::unauthorized(Code::InsufficientAal, message));
+        return Err(insufficient_aal());
     }
     let unreachable = update.email.is_empty() && update.phone.is_empty();
     if user.is_anonymous && update.new_password().is_some() && unreachable {

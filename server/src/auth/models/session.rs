@@ -304,8 +304,15 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Ends the user's sessions that did not reach the second level.
+/// Whether a session of the user reached the second level.
+pub async fn exists_at_aal2(db: &Db, user_id: Uuid) -> Result<bool, Fault> {
+    let sql = "select from auth.sessions where user_id = $1 and aal = 'aal2' limit 1";
+    Ok(db.query_opt(sql, &[&user_id]).await?.is_some())
+}
+
+/// Ends the user's sessions that did not reach the second level, and links of identities that they may have begun.
 pub async fn delete_below_aal2(db: &Db, user_id: Uuid) -> Result<(), Fault> {
+    flow_state::delete_linking(db, user_id).await?;
     db.execute("delete from auth.sessions where user_id = $1 and (aal is null or aal < 'aal2')", &[&user_id]).await?;
     Ok(())
 }

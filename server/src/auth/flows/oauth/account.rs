@@ -6,14 +6,16 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::claims::Profile;
+use crate::auth::door::bearer::no_session;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::flows::signup::{create_user, provider_metadata, send_confirmation};
+use crate::auth::flows::user::insufficient_aal;
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::identity::{self, Identity};
 use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, Column, User};
-use crate::auth::models::{Json, unproved_address};
+use crate::auth::models::{Json, session, unproved_address};
 use crate::auth::outside::hooks;
 use crate::auth::outside::mailer::{self, Notification};
 
@@ -284,14 +286,36 @@ pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> Au
     Ok(())
 }
 
+/// What a link was begun with.
+#[derive(Clone, Copy)]
+pub enum Begun {
+    /// The bearer token of this request, and its session if it has one.
+    Token(Option<Uuid>),
+    /// A state of the browser flow, which does not know its session.
+    State,
+}
+
+impl Begun {
+    /// Whether it may change the address of a user with a second factor. A state was checked when it was made; in case
+    /// the factor is newer, its user has to have a session of the second level.
+    async fn is_aal2(self, db: &Db, user: &User) -> AuthResult<bool> {
+        Ok(match self {
+            Self::Token(None) => false,
+            Self::Token(Some(id)) => session::find(db, id).await?.is_some_and(|session| session.is_aal2()),
+            Self::State => session::exists_at_aal2(db, user.id).await?,
+        })
+    }
+}
+
 /// Links an external identity to `user`; within a transaction.
 ///
-/// Errors: 422 `user_not_found`, 403 `user_banned`, 422 `identity_already_exists`, 400 `email_exists`; 422
-/// `email_not_confirmed` is an [`Outcome`].
+/// Errors: 422 `user_not_found`, 403 `user_banned`, 403 `session_not_found`, 422 `identity_already_exists`, 400
+/// `email_exists`, 401 `insufficient_aal`; 422 `email_not_confirmed` is an [`Outcome`].
 pub async fn link(
     request: &Request,
     db: &Db,
     mut user: User,
+    begun: Begun,
     profile: &Profile,
     provider: &str,
 ) -> AuthResult<Outcome> {
@@ -301,6 +325,11 @@ pub async fn link(
     user = user::find_by_id(db, user.id).await?.filter(|user| user.deleted_at.is_none()).ok_or_else(gone)?;
     if user.is_banned() {
         return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));
+    }
+    if let Begun::Token(Some(id)) = begun
+        && session::find(db, id).await?.is_none()
+    {
+        return Err(no_session());
     }
     let known = identity::find(db, profile.subject(), provider)
         .await
@@ -323,6 +352,9 @@ pub async fn link(
         };
         if !promote_email(request, db, &mut user).await? {
             return Err(taken());
+        }
+        if !user.email.is_empty() && user.has_mfa() && !begun.is_aal2(db, &user).await? {
+            return Err(insufficient_aal());
         }
         if !profile.is_email_verified() || unproved_address::is_of(db, user.id, &user.email).await? {
             send_confirmation(request, db, &mut user, None).await?;

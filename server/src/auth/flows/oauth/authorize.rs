@@ -15,6 +15,7 @@ use crate::auth::door::bearer::Caller;
 use crate::auth::door::limits::Bucket;
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
+use crate::auth::flows::user::insufficient_aal;
 use crate::auth::models::flow_state::FlowState;
 use crate::auth::models::one_time_token::Purpose;
 use crate::auth::models::{oauth_client_state, user};
@@ -40,8 +41,15 @@ pub async fn authorize(request: &Request) -> AuthResult<HttpResponse> {
 }
 
 /// The same to link an identity to the caller: 302, or 200 `{"url"}` with `skip_http_redirect=true`.
+///
+/// Errors: also 401 `insufficient_aal`.
 pub async fn link(request: &Request, caller: &Caller) -> AuthResult<HttpResponse> {
-    let url = begin(request, Some(caller.user.id)).await?;
+    let user = &caller.user;
+    // The identity's address would become the user's.
+    if user.email.is_empty() && user.has_mfa() && !caller.is_aal2() {
+        return Err(insufficient_aal());
+    }
+    let url = begin(request, Some(user.id)).await?;
     if request.query("skip_http_redirect") == Some("true") {
         return ok(&json!({ "url": url }));
     }

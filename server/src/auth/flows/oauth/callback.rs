@@ -5,7 +5,7 @@ use actix_web::http::Method;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::account::{self, Outcome};
+use super::account::{self, Begun, Outcome};
 use super::authorize::found;
 use super::claims::Profile;
 use super::exchange::{ProviderTokens, exchange};
@@ -249,7 +249,7 @@ async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState,
                     // Locked in this order, as everywhere. A new password or a sign-out ends what was begun before it.
                     user::lock(db, user.id).await?;
                     flow_state::find_by_id(db, state.id).await?.ok_or_else(unknown_state)?;
-                    account::link(request, db, user, &profile, &provider).await?
+                    account::link(request, db, user, Begun::State, &profile, &provider).await?
                 }
                 (None, Some(token)) => accept_invite(request, db, &profile, token, &provider).await?,
                 (None, None) => account::sign_in(request, db, &profile, &provider, state.email_optional).await?,

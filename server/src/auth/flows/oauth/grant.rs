@@ -4,8 +4,9 @@ use actix_web::HttpResponse;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::account::{self, Begun};
 use super::oidc::{self, unverified_claims};
-use super::{account, azure, id_token, session};
+use super::{azure, id_token, session};
 use crate::auth::door::bearer;
 use crate::auth::door::params::Params;
 use crate::auth::door::request::Request;
@@ -50,7 +51,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
         if request.header("authorization").unwrap_or("").is_empty() {
             return Err(invalid_request("Linking requires a valid user access token in Authorization"));
         }
-        Some(bearer::require_user(request).await?.user)
+        Some(bearer::require_user(request).await?)
     } else {
         None
     };
@@ -92,8 +93,11 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     if target.is_none() {
         account::ask_before(request, &db, &profile, &expected.provider).await?;
     }
-    session::answer(request, &db, "oauth", async |db| match target.clone() {
-        Some(user) => account::link(request, db, user, &profile, &expected.provider).await,
+    session::answer(request, &db, "oauth", async |db| match &target {
+        Some(caller) => {
+            let begun = Begun::Token(caller.session_id());
+            account::link(request, db, caller.user.clone(), begun, &profile, &expected.provider).await
+        }
         None => account::sign_in(request, db, &profile, &expected.provider, expected.email_optional).await,
     })
     .await

@@ -10,9 +10,9 @@ use crate::auth::door::limits;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::audit::{Action, Entry};
+use crate::auth::models::session;
 use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, User};
-use crate::auth::models::session;
 use crate::auth::outside::hooks::{self, Hook};
 
 /// Signs in with an email address or phone number and a password.
