@@ -11,7 +11,7 @@ use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::flows::oauth::account;
 use crate::auth::flows::user::insufficient_aal;
 use crate::auth::models::audit::{Action, Entry};
-use crate::auth::models::identity;
+use crate::auth::models::identity::{self, Identity};
 use crate::auth::models::user::{self, Column};
 use crate::auth::outside::mailer::{self, Notification};
 
@@ -23,7 +23,13 @@ pub fn require_enabled(request: &Request) -> AuthResult<()> {
     Err(AuthError::not_found(Code::ManualLinkingDisabled, "Manual linking is disabled"))
 }
 
-/// `DELETE /user/identities/{id}`. If its address goes too, another identity's takes its place.
+/// Whether the identity's provider has verified its address, if it has one. The session outlasts the unlinking, and
+/// its tokens would name an address that anybody can claim.
+fn is_no_claim(identity: &Identity) -> bool {
+    identity.email.is_empty() || identity.is_email_verified()
+}
+
+/// `DELETE /user/identities/{id}`. If its address goes too, a verified one of another identity takes its place.
 ///
 /// Errors: 404 `validation_failed` if it is not a uuid, 422 `single_identity_not_deletable`,
 /// `identity_not_found` and `email_conflict_identity_not_deletable`, 401 `insufficient_aal`.
@@ -42,6 +48,8 @@ pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<H
     let gone = || AuthError::not_found(Code::UserNotFound, "User not found");
     let address = request.client_ip_text();
     let is_aal2 = caller.is_aal2();
+    // Under autoconfirm, addresses need no proof.
+    let accepts = if config.mailer.autoconfirm { |_: &Identity| true } else { is_no_claim };
     let user = caller.user;
     let recipient = user.email.clone();
     let db = request.db().await?;
@@ -75,7 +83,7 @@ pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<H
                 user.update(db, &[Column::Phone, Column::PhoneConfirmedAt])
                     .await
                     .or_internal("Database error updating user phone")?;
-            } else if !account::promote_email(request, db, &mut user).await? {
+            } else if !account::promote_email(request, db, &mut user, accepts).await? {
                 let message = "Unable to unlink identity due to email conflict";
                 return Err(AuthError::unprocessable(Code::EmailConflictIdentityNotDeletable, message));
             }

@@ -350,7 +350,7 @@ pub async fn link(
             let message = "A user with this email address has already been registered";
             AuthError::bad_request(Code::EmailExists, message)
         };
-        if !promote_email(request, db, &mut user).await? {
+        if !promote_email(request, db, &mut user, |_| true).await? {
             return Err(taken());
         }
         if !user.email.is_empty() && user.has_mfa() && !begun.is_aal2(db, &user).await? {
@@ -375,8 +375,13 @@ pub async fn link(
 }
 
 /// Gives the user the address of one of its identities if its own belongs to none: verified ones first, then
-/// the oldest. `false` if each of them is another user's.
-pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthResult<bool> {
+/// the oldest. `false` if each of them is another user's or refused by `accepts`.
+pub async fn promote_email(
+    request: &Request,
+    db: &Db,
+    user: &mut User,
+    accepts: fn(&Identity) -> bool,
+) -> AuthResult<bool> {
     let mut identities = identity::of_user(db, user.id).await?;
     if identities.iter().any(|identity| identity.email == user.email) {
         return Ok(true);
@@ -386,7 +391,7 @@ pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthR
         (false, false) => 1,
         (false, true) => 0,
     });
-    for candidate in identities {
+    for candidate in identities.into_iter().filter(accepts) {
         // Addresses are unique across all audiences.
         let of_address = user::ids_by_emails(db, std::slice::from_ref(&candidate.email)).await?;
         if !candidate.email.is_empty() && of_address.iter().any(|id| *id != user.id) {
