@@ -341,19 +341,22 @@ pub async fn link(
     }
     let identity = add_identity(db, &user, provider, profile.identity_data()).await?;
     record_link(request, db, &user, &identity).await?;
+    let names_email = !identity.email.is_empty();
     user.identities.get_or_insert_default().push(identity);
     if profile.emails.iter().any(|address| address.verified && address.email.eq_ignore_ascii_case(&user.email)) {
         unproved_address::forget(db, user.id).await?;
     }
-    if user.email.is_empty() {
+    if user.email.is_empty() && names_email {
         let taken = || {
             let message = "A user with this email address has already been registered";
             AuthError::bad_request(Code::EmailExists, message)
         };
-        if !promote_email(request, db, &mut user, |_| true).await? {
+        // Upstream gives no address to a user with a number, whose identity has none either.
+        let identities = user.identities().to_vec();
+        if !take_email(request, db, &mut user, identities, |identity| !identity.email.is_empty()).await? {
             return Err(taken());
         }
-        if !user.email.is_empty() && user.has_mfa() && !begun.is_aal2(db, &user).await? {
+        if user.has_mfa() && !begun.is_aal2(db, &user).await? {
             return Err(insufficient_aal());
         }
         if !profile.is_email_verified() || unproved_address::is_of(db, user.id, &user.email).await? {
@@ -382,10 +385,21 @@ pub async fn promote_email(
     user: &mut User,
     accepts: fn(&Identity) -> bool,
 ) -> AuthResult<bool> {
-    let mut identities = identity::of_user(db, user.id).await?;
+    let identities = identity::of_user(db, user.id).await?;
     if identities.iter().any(|identity| identity.email == user.email) {
         return Ok(true);
     }
+    take_email(request, db, user, identities, accepts).await
+}
+
+/// Gives the user the address of one of `identities`, as [`promote_email`] does.
+async fn take_email(
+    request: &Request,
+    db: &Db,
+    user: &mut User,
+    mut identities: Vec<Identity>,
+    accepts: fn(&Identity) -> bool,
+) -> AuthResult<bool> {
     identities.sort_by_key(|identity| match (identity.email.is_empty(), identity.is_email_verified()) {
         (true, _) => 2,
         (false, false) => 1,
