@@ -227,7 +227,7 @@ fn claims(
     set("aud", json!(user.aud));
     set("exp", json!(expires_at.timestamp()));
     set("iat", json!(issued_at.timestamp()));
-    set("email", json!(user.email));
+    set("email", json!(user.email_for_tokens()));
     set("phone", json!(user.phone));
     set("app_metadata", json!(user.app_metadata));
     set("user_metadata", json!(user.user_metadata));

@@ -231,6 +231,14 @@ impl User {
         self.phone_confirmed_at.is_some()
     }
 
+    /// The address that tokens name. An account without one may link an identity whose address nobody proved: it is left
+    /// out until it is confirmed.
+    pub fn email_for_tokens(&self) -> &str {
+        let has_own = self.identities().iter().any(|identity| identity.provider == "email");
+        let is_linked = (self.is_anonymous || self.is_phone_confirmed()) && !has_own;
+        if is_linked && !self.is_confirmed() { "" } else { &self.email }
+    }
+
     pub fn has_password(&self) -> bool {
         self.encrypted_password.as_deref().is_some_and(|hash| !hash.is_empty())
     }
