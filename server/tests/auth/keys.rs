@@ -1,11 +1,12 @@
 //! Which keys are trusted: this server's for its tokens, the pinned issuer's for ID tokens.
 
-use crate::auth::text;
 use crate::auth::tokens::{claims_of, encode, signed};
+use crate::auth::{meanwhile, text};
 use crate::support::{Reply, TestApp, outside, send};
 use actix_web::HttpResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use futures_util::future::join_all;
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
@@ -121,7 +122,11 @@ fn issuer() -> String {
 }
 
 async fn with_issuer(issuer: &str) -> TestApp {
-    TestApp::with_settings(&[
+    with_issuer_and(issuer, &[]).await
+}
+
+async fn with_issuer_and(issuer: &str, more: &[(&str, &str)]) -> TestApp {
+    let settings = [
         ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
         ("GOTRUE_EXTERNAL_KEYCLOAK_ENABLED", "true"),
         ("GOTRUE_EXTERNAL_KEYCLOAK_CLIENT_ID", "ours,ours-too"),
@@ -132,8 +137,8 @@ async fn with_issuer(issuer: &str) -> TestApp {
         ("GOTRUE_EXTERNAL_AZURE_CLIENT_ID", "ours"),
         ("GOTRUE_EXTERNAL_AZURE_SECRET", "client-secret"),
         ("GOTRUE_EXTERNAL_AZURE_REDIRECT_URI", "http://127.0.0.1/auth/v1/callback"),
-    ])
-    .await
+    ];
+    TestApp::with_settings(&[&settings[..], more].concat()).await
 }
 
 async fn sign_in(app: &TestApp, body: Value) -> Reply {
@@ -281,6 +286,26 @@ async fn unverified_addresses_sign_in_to_no_account_and_squatters_lose_theirs() 
     let body = json!({ "email": "bob@test.example", "password": "squatters-Horse-7" });
     let reply = app.anon().post("/auth/v1/token?grant_type=password", body).await;
     assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "invalid_credentials"));
+}
+
+/// All of them decide to create a user before one has.
+#[actix_web::test]
+async fn a_new_person_signing_in_several_times_at_once_gets_one_account() {
+    let issuer = issuer();
+    let app = with_issuer_and(&issuer, &[("GOTRUE_EXTERNAL_KEYCLOAK_EMAIL_OPTIONAL", "true")]).await;
+    let now = chrono::Utc::now().timestamp();
+    for (sub, email, table) in [("1", json!("ada@test.example"), "users"), ("2", json!(null), "identities")] {
+        let claims = json!({ "iss": issuer, "aud": "ours", "sub": sub, "exp": now + 600, "iat": now, "email": email,
+            "email_verified": email.is_string() });
+        let token = es256(&json!({ "alg": "ES256", "kid": "right" }), &claims, &right_key());
+        let body = json!({ "provider": "keycloak", "id_token": token });
+        let grants = join_all((0..3).map(|_| sign_in(&app, body.clone())));
+        let replies = meanwhile(&app, &format!("lock table auth.{table} in share mode"), 3, grants).await;
+        for reply in &replies {
+            assert_eq!(reply.status, 200, "{sub}: {}", reply.body);
+            assert_eq!(reply.body["user"]["id"], replies[0].body["user"]["id"], "{sub}");
+        }
+    }
 }
 
 #[actix_web::test]

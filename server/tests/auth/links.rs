@@ -1,5 +1,7 @@
 //! Links and codes: their redirects, and that each works once.
 
+use std::sync::Arc;
+
 use crate::auth::outside::{by_text, twilio};
 use crate::auth::{hash_of, meanwhile, meet, take_link, take_mail, text};
 use crate::support::{PASSWORD, TestApp, outside, send};
@@ -7,6 +9,7 @@ use actix_web::HttpResponse;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
+use tokio::sync::Notify;
 
 const BY_MAIL: [(&str, &str); 3] = [
     ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
@@ -168,10 +171,41 @@ fn state_in(location: &str) -> String {
     url.query_pairs().find(|(name, _)| name == "state").expect("a state").1.into_owned()
 }
 
-/// The state ends while the person's data are fetched from the provider.
+/// All of them decide to create a user before one has.
 #[actix_web::test]
-async fn a_link_under_way_does_not_outlast_its_state() {
-    let url = github(false);
+async fn a_new_person_coming_back_from_a_provider_several_times_at_once_gets_one_account() {
+    let url = github(true);
+    let app = TestApp::with_settings(&with_github(&url)).await;
+    let mut paths = Vec::new();
+    for _ in 0..3 {
+        let begun = send(app.plain(Method::GET, "/auth/v1/authorize?provider=github")).await;
+        paths.push(format!("/auth/v1/callback?code=c&state={}", state_in(begun.header("location"))));
+    }
+    let returns = join_all(paths.iter().map(|path| send(app.plain(Method::GET, path))));
+    let replies = meanwhile(&app, "lock table auth.users in share mode", 3, returns).await;
+    for reply in &replies {
+        assert!(reply.header("location").contains("#access_token="), "{}", reply.header("location"));
+    }
+    let users = app.owner.query_one("select count(*) from auth.users", &[]).await.expect("a number");
+    assert_eq!(users.get::<_, i64>(0), 1);
+}
+
+/// The user signs out while the person's data are fetched from the provider.
+#[actix_web::test]
+async fn a_link_under_way_does_not_outlast_a_sign_out() {
+    let (asked, signed_out) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let gate = (Arc::clone(&asked), Arc::clone(&signed_out));
+    let person = github(false);
+    let url = outside::serve(move |request, _| {
+        let (gate, person) = (gate.clone(), person.clone());
+        async move {
+            gate.0.notify_one();
+            gate.1.notified().await;
+            gate.1.notify_one();
+            let answer = reqwest::get(format!("{person}{}", request.path())).await.expect("an answer");
+            HttpResponse::Ok().content_type("application/json").body(answer.bytes().await.expect("a body"))
+        }
+    });
     let mut settings = with_github(&url).to_vec();
     settings.extend([
         ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
@@ -184,8 +218,12 @@ async fn a_link_under_way_does_not_outlast_its_state() {
     nameless.token = Some(text(&signed_up.body, "access_token").to_owned());
     let begun = nameless.get("/auth/v1/user/identities/authorize?provider=github&skip_http_redirect=true").await;
     let path = format!("/auth/v1/callback?code=c&state={}", state_in(text(&begun.body, "url")));
-    let ended = "select from auth.users for update; delete from auth.flow_state";
-    let reply = meanwhile(&app, ended, 1, send(app.plain(Method::GET, &path))).await;
+    let signing_out = async {
+        asked.notified().await;
+        assert_eq!(nameless.post("/auth/v1/logout", json!({})).await.status, 204);
+        signed_out.notify_one();
+    };
+    let (reply, ()) = futures_util::join!(send(app.plain(Method::GET, &path)), signing_out);
     assert!(reply.header("location").contains("error_code=bad_oauth_state"), "{}", reply.header("location"));
     let stored =
         "select (select count(*) from auth.identities), (select count(*) from auth.users where email is not null)";

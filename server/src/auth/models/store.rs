@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 
-use crate::auth::error::{AuthResult, Fault};
+use crate::auth::error::{AuthResult, Code, Fault};
 use crate::auth::models::action::Action;
 use crate::auth::models::slot::Slot;
 use crate::auth::outside::Memory;
@@ -157,6 +157,17 @@ impl Db {
             self.memory.settle(pending).await;
         }
         Err(Fault::new("what a transaction asks the outside changes with every attempt").into())
+    }
+
+    /// Like [`Db::transaction`], but runs `work` once more if another request has stored the same address or identity
+    /// meanwhile, which `work` then finds.
+    pub async fn transaction_beside_others<T>(&self, work: impl AsyncFn(&Db) -> AuthResult<T>) -> AuthResult<T> {
+        match self.transaction(&work).await {
+            Err(error) if error.is_unique_violation() || error.code() == Some(Code::EmailExists) => {
+                self.transaction(&work).await
+            }
+            outcome => outcome,
+        }
     }
 
     async fn attempt<T>(&self, work: &impl AsyncFn(&Db) -> AuthResult<T>) -> AuthResult<T> {

@@ -243,7 +243,7 @@ async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState,
     let signs_in = linking_target.is_none() && invite.is_none();
     let grant = request.grant();
     let outcome = db
-        .transaction(async |db| {
+        .transaction_beside_others(async |db| {
             let outcome = match (linking_target.clone(), &invite) {
                 (Some(user), _) => {
                     // Locked in this order, as everywhere. A new password or a sign-out ends what was begun before it.

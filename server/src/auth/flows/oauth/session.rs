@@ -21,7 +21,7 @@ pub async fn answer(
 ) -> AuthResult<HttpResponse> {
     let grant = request.grant();
     let outcome = db
-        .transaction(async |db| match identify(db).await? {
+        .transaction_beside_others(async |db| match identify(db).await? {
             Outcome::User(user, created) => Ok(Ok((tokens::issue(request, db, *user, method, &grant).await?, created))),
             // What was stored stays.
             Outcome::Refused(error) => Ok(Err(error)),
