@@ -341,7 +341,10 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
         return Err(expired(CODE_EXPIRED));
     }
     let found = match kind {
-        Some(Kind::PhoneChange) => user::find_by_phone_change(db, phone, aud).await,
+        Some(Kind::PhoneChange) => {
+            let hashes: Vec<&str> = hashes.iter().chain([plain]).map(String::as_str).collect();
+            user::find_by_phone_change(db, phone, aud, &hashes).await
+        }
         Some(Kind::Sms) => user::find_by_phone(db, phone, aud).await,
         Some(Kind::EmailChange) => {
             let mut found = None;

@@ -70,8 +70,12 @@ pub async fn find_by_phone(db: &Db, phone: &str, aud: &str) -> Result<Option<Use
     find(db, "u.phone = $1 and u.aud = $2 and u.is_sso_user = false", &[&phone, &aud]).await
 }
 
-pub async fn find_by_phone_change(db: &Db, phone: &str, aud: &str) -> Result<Option<User>, Fault> {
-    find(db, "u.phone_change = $1 and u.aud = $2 and u.is_sso_user = false", &[&phone, &aud]).await
+/// The user who changes to this number: anybody can ask for that, so it is the one with a token among `hashes`, or else
+/// the one who asked last.
+pub async fn find_by_phone_change(db: &Db, phone: &str, aud: &str, hashes: &[&str]) -> Result<Option<User>, Fault> {
+    let condition = "u.phone_change = $1 and u.aud = $2 and u.is_sso_user = false \
+        order by coalesce(u.phone_change_token, '') = any($3) desc, u.phone_change_sent_at desc nulls last";
+    find(db, condition, &[&phone, &aud, &hashes]).await
 }
 
 /// The user of a one-time token of one of `purposes`.
