@@ -92,3 +92,28 @@ async fn a_concurrent_link_and_code_do_not_deadlock() {
         assert_eq!(statuses, [200, 403, 403, 403], "{:?}", replies.iter().map(|r| &r.body).collect::<Vec<_>>());
     }
 }
+
+#[actix_web::test]
+async fn two_views_of_one_authorization_at_once_are_both_answered() {
+    let app = TestApp::with_settings(&[
+        ("GOTRUE_OAUTH_SERVER_ENABLED", "true"),
+        ("GOTRUE_OAUTH_SERVER_AUTHORIZATION_PATH", "/oauth/consent"),
+    ])
+    .await;
+    let user = app.user("ada@test.example").await;
+    let client = json!({ "client_name": "Club", "redirect_uris": ["https://club.example/cb"] });
+    let client = app.service().post("/auth/v1/admin/oauth/clients", client).await.body;
+    let asked = format!(
+        "/auth/v1/oauth/authorize?client_id={}&redirect_uri=https%3A%2F%2Fclub.example%2Fcb&response_type=code&scope=email\
+         &code_challenge={}&code_challenge_method=S256",
+        text(&client, "client_id"),
+        "a".repeat(43)
+    );
+    let asked = app.anon().get(&asked).await;
+    let (_, id) = asked.header("location").split_once("authorization_id=").expect("an id");
+    let path = format!("/auth/v1/oauth/authorizations/{id}");
+    let views = join_all((0..2).map(|_| user.actor.get(&path)));
+    for view in meet(&app, "select from auth.oauth_authorizations", 2, views).await {
+        assert_eq!((view.status, text(&view.body, "authorization_id")), (200, id), "{}", view.body);
+    }
+}

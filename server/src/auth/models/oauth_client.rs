@@ -247,11 +247,9 @@ impl Authorization {
     }
 }
 
-/// The authorization of that public id, locked until the transaction ends; `None` if another holds it.
+/// The authorization of that public id, locked until the transaction ends.
 pub async fn lock_authorization(db: &Db, authorization_id: &str) -> Result<Option<Authorization>, Fault> {
-    let sql = format!(
-        "select {AUTHORIZATION} from auth.oauth_authorizations where authorization_id = $1 for update skip locked"
-    );
+    let sql = format!("select {AUTHORIZATION} from auth.oauth_authorizations where authorization_id = $1 for update");
     db.query_opt(&sql, &[&authorization_id]).await?.as_ref().map(Authorization::from_row).transpose()
 }
 
