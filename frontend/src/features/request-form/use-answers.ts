@@ -122,7 +122,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const stopWaiting = useCallback(() => {
     if (!latest.current.waits) return;
     put({ ...latest.current, waits: false, stopped: true });
-    toast({ variant: "info", title: t("requestForm.waitsTitle"), description: t("unsent.stoppedBody") });
+    toast({ variant: "info", title: t("unsent.waitsTitle"), description: t("unsent.stoppedBody") });
   }, [put]);
 
   const fill = useCallback<Change>(

@@ -53,7 +53,7 @@ export const whyNotSent = (error: unknown): string =>
   error instanceof DocumentsGone
     ? t("unsent.documentsGone")
     : isProofOver(error)
-      ? t("requestForm.proofOverBody")
+      ? t("unsent.proofOverBody")
       : errorMessage(error, "requestForm.submitFailed");
 
 export interface UseSubmit {

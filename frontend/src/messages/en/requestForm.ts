@@ -22,12 +22,6 @@ export const requestForm = define("requestForm", {
   saveFailedBody: "{reason} Your answers stay in this browser.",
   offlineTitle: "You are offline",
   offlineBody: "Keep writing. Your answers are saved in this browser. Send them when the connection is back.",
-  waitsTitle: "Not sent yet",
-  waitsBody:
-    "Your request waits on this device. It goes by itself when the connection is back. Leave this page open, or open it again within a day.",
-  waitsSend: "Try now",
-  waitsStop: "Do not send it",
-  waitsTried: "Last try: {time}.",
   expiredTitle: "You were signed out for your safety",
   expiredBody: "Nothing is lost. Your answers are kept in this tab. Sign in again to save and send them.",
   signInAgain: "Sign in again",
@@ -148,9 +142,6 @@ export const requestForm = define("requestForm", {
   matchContinue: "Continue",
   linked: "This request will be in the account of {name}.",
   unlink: "Do not link it",
-  proofOverTitle: "Please confirm your email address again",
-  proofOverBody:
-    "To keep this request in your account, we need a new code. The last one was good for an hour. You can also send it without the account.",
 
   // 4 details
   detailsTitle: "Tell us what you need",
@@ -198,11 +189,6 @@ export const requestForm = define("requestForm", {
   // sent
   sentTitle: "Request submitted successfully",
   sentToastBody: "Your request ID is {id}",
-  alreadySentTitle: "Your request was sent already, as {number}",
-  alreadySentBody:
-    "The answer to your first try got lost on the way, but the request arrived. What you changed since was not sent.",
-  alreadySentSee: "See {number}",
-  alreadySentNew: "Make a new request of these answers",
   yourNumber: "Your request ID is",
   copyNumber: "Copy number",
   print: "Print",

@@ -1,6 +1,6 @@
 import { define } from "../catalogue";
 
-/** A request that changes while it is unsent: by its writer, by a sign-in, or because its draft is gone. */
+/** A request that waits to be sent, or changes while it is unsent: by its writer, by a sign-in, or because its draft or a proof is gone. */
 export const unsent = define("unsent", {
   stoppedBody:
     "Something changed, so it does not go by itself anymore. When you are ready, press 'Submit Request' again.",
@@ -19,4 +19,18 @@ export const unsent = define("unsent", {
   meanwhileTheirs: "Take the other one",
   readAgainTitle: "Your draft was updated",
   readAgainBody: "It now shows what you saved on another device.",
+  proofOverTitle: "Please confirm your email address again",
+  proofOverBody:
+    "To keep this request in your account, we need a new code. The last one was good for an hour. You can also send it without the account.",
+  alreadySentTitle: "Your request was sent already, as {number}",
+  alreadySentBody:
+    "The answer to your first try got lost on the way, but the request arrived. What you changed since was not sent.",
+  alreadySentSee: "See {number}",
+  alreadySentNew: "Make a new request of these answers",
+  waitsTitle: "Not sent yet",
+  waitsBody:
+    "Your request waits on this device. It goes by itself when the connection is back. Leave this page open, or open it again within a day.",
+  waitsSend: "Try now",
+  waitsStop: "Do not send it",
+  waitsTried: "Last try: {time}.",
 });

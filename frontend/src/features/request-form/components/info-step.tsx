@@ -15,6 +15,7 @@ import { loginThen } from "@/app/paths";
 import { dismissToast, toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import type { Answers } from "../answers";
 import { isAnswered } from "../progress";
 import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
@@ -198,8 +199,8 @@ export function InfoStep(props: InfoStepProps) {
           </Button>
         </Notice>
       ) : offersAgain ? (
-        <Notice tone="warn" className="mb-6" role="alert" title={t("requestForm.proofOverTitle")}>
-          <p>{t("requestForm.proofOverBody")}</p>
+        <Notice tone="warn" className="mb-6" role="alert" title={t("unsent.proofOverTitle")}>
+          <p>{t("unsent.proofOverBody")}</p>
           <div className="actions mt-3">
             <Button onClick={find}>{t("requestForm.findButton")}</Button>
             {withoutHref ? (

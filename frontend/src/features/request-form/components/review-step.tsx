@@ -14,6 +14,7 @@ import { localName } from "@/lib/local-name";
 import { canGetTexts } from "@/lib/text-number";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/unsent";
 import "@/messages/en/texts";
 import type { Answers, Step } from "../answers";
 import { parseDollars } from "@/schemas/amount";
@@ -25,13 +26,13 @@ export function AlreadySent({ error, onRenew }: { error: unknown; onRenew: () =>
   const number = errorDetails(error).request_number;
   if (errorHint(error) !== "key_reused" || typeof number !== "string") return null;
   return (
-    <Notice tone="warn" role="alert" title={t("requestForm.alreadySentTitle", { number })}>
-      <p>{t("requestForm.alreadySentBody")}</p>
+    <Notice tone="warn" role="alert" title={t("unsent.alreadySentTitle", { number })}>
+      <p>{t("unsent.alreadySentBody")}</p>
       <div className="actions mt-3">
         <Button asChild variant="primary">
-          <Link to={`${paths.requestStatusLookup}?id=${number}`}>{t("requestForm.alreadySentSee", { number })}</Link>
+          <Link to={`${paths.requestStatusLookup}?id=${number}`}>{t("unsent.alreadySentSee", { number })}</Link>
         </Button>
-        <Button onClick={onRenew}>{t("requestForm.alreadySentNew")}</Button>
+        <Button onClick={onRenew}>{t("unsent.alreadySentNew")}</Button>
       </div>
     </Notice>
   );

@@ -28,15 +28,15 @@ export function WaitingToSend({ submit, stopped, onSend, onStop }: WaitingToSend
     notice.current?.focus({ preventScroll: true });
   }, [missed.presses]);
   return (
-    <Notice ref={notice} tabIndex={-1} tone="warn" role="status" className="mb-6" title={t("requestForm.waitsTitle")}>
+    <Notice ref={notice} tabIndex={-1} tone="warn" role="status" className="mb-6" title={t("unsent.waitsTitle")}>
       <p>
-        {t(stopped ? "unsent.stoppedBody" : "requestForm.waitsBody")}
-        {stopped || missed.at === null ? null : ` ${t("requestForm.waitsTried", { time: formatTime(missed.at) })}`}
+        {t(stopped ? "unsent.stoppedBody" : "unsent.waitsBody")}
+        {stopped || missed.at === null ? null : ` ${t("unsent.waitsTried", { time: formatTime(missed.at) })}`}
       </p>
       {stopped ? null : (
         <div className="actions mt-3">
           <Button busy={busy} busyLabel={t("requestForm.submitting")} onClick={onSend}>
-            {t("requestForm.waitsSend")}
+            {t("unsent.waitsSend")}
           </Button>
           <Button
             variant="quiet"
@@ -46,7 +46,7 @@ export function WaitingToSend({ submit, stopped, onSend, onStop }: WaitingToSend
               submit.reset();
             }}
           >
-            {t("requestForm.waitsStop")}
+            {t("unsent.waitsStop")}
           </Button>
         </div>
       )}
