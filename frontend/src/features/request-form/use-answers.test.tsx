@@ -206,6 +206,17 @@ describe("a draft that is open on two devices", () => {
     expect(readKept(own)?.answers).toMatchObject({ description: "We need food, typed here.", amount: "250" });
   });
 
+  it("is told by a toast if it was found while the page saved by itself", async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    vi.mocked(readDraft).mockResolvedValue(there("We need rent, typed there.", "10:05"));
+    const state = start(own, draft("We need food.", "10:00"));
+    act(() => state.current.change({ description: "We need food, typed here." }));
+    await act(() => vi.advanceTimersByTimeAsync(5_000));
+    await act(async () => saves[0]?.fail(changed));
+    await waitFor(() => expect(state.current.meanwhile).not.toBeNull());
+    expect(currentToasts()[0]?.title).toBe("You changed this draft on another device too");
+  });
+
   it("continues with what was typed here", async () => {
     vi.useFakeTimers({ shouldAdvanceTime: true });
     const state = await refused(there("We need rent, typed there.", "10:05"));
@@ -260,6 +271,18 @@ describe("a draft that is open on two devices", () => {
 });
 
 describe("answers that wait to be sent", () => {
+  it("are not replaced by what another device saved, and wait no longer if the person takes that", async () => {
+    const { key: _, ...answers } = kept({ category: food, draftId: "d1", description: "We need rent." }).answers;
+    vi.mocked(readDraft).mockResolvedValue({ answers, updatedAt: "10:05", gone: 0 });
+    const mine = kept({ category: food, draftId: "d1", description: "We need food." });
+    const state = start(account, { ...mine, syncedAt: "10:00", waits: true });
+    await act(async () => void window.dispatchEvent(new Event("focus")));
+    expect(state.current).toMatchObject({ waits: true, answers: { description: "We need food." } });
+    await act(async () => void (await state.current.meet("d1")));
+    act(() => state.current.settle("theirs"));
+    expect(state.current).toMatchObject({ waits: false, stopped: true, answers: { description: "We need rent." } });
+  });
+
   const person = { ...emptyAnswers("k1").identity, email: "m@mail.example" };
   const waiting = () => start(guest, { ...kept({ category: food, description: "We need food." }), waits: true });
 

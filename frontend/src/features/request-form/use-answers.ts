@@ -169,10 +169,12 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   /** The version saved elsewhere takes the place of this one. */
   const take = useCallback(
     (theirs: LoadedDraft) => {
-      const { form, key } = latest.current.answers;
-      const answers = { ...theirs.answers, documents: documentsOf(latest.current.answers, theirs), form, key };
+      const { answers: mine, waits, stopped } = latest.current;
+      const { form, key } = mine;
+      const answers = { ...theirs.answers, documents: documentsOf(mine, theirs), form, key };
       known.current = [answers];
-      put({ answers, dirty: false, syncedAt: theirs.updatedAt, sent: null });
+      const stops = waits || stopped ? { stopped: true } : {};
+      put({ answers, dirty: false, syncedAt: theirs.updatedAt, sent: null, ...stops });
       setVersion((version) => version + 1);
     },
     [put],
@@ -232,7 +234,11 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
           else if (!isChangedMeanwhile(error) || !(await meet(draftId))) throw error;
           before = latest.current;
           // the key makes a new draft
-          return write(before);
+          return write(before).catch(async (again: unknown) => {
+            // saved elsewhere once more
+            if (isChangedMeanwhile(again)) await meet(draftId);
+            throw again;
+          });
         });
         const now = latest.current;
         // sent or cleared meanwhile: nothing to note
@@ -264,7 +270,11 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   }, [kept, slot]);
 
   const autosave = useEffectEvent(() => {
-    save().catch(() => undefined); // told in the page; the browser's copy stays
+    // told in the page; the browser's copy stays
+    save().catch((error: unknown) => {
+      // the page may be read far below its notice
+      if (isChangedMeanwhile(error)) toast({ variant: "info", title: t("unsent.meanwhileTitle") });
+    });
   });
   useEffect(() => {
     if (!signedIn || !kept.dirty || kept.answers.category === null || meanwhile !== null) return;
@@ -280,7 +290,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const readAgain = useEffectEvent(async () => {
     const before = latest.current;
     const { draftId } = before.answers;
-    if (!signedIn || draftId === null || before.dirty) return;
+    if (!signedIn || draftId === null || before.dirty || before.waits) return;
     const theirs = await readDraft(draftId).catch(() => null);
     if (theirs === null || latest.current !== before || theirs.updatedAt === before.syncedAt) return;
     if (differences(before.answers, theirs.answers).length === 0) {

@@ -18,6 +18,8 @@ function setUp({ current = true, own = false } = {}) {
   const onProofOver = vi.fn();
   const meet = vi.fn().mockResolvedValue(own);
   const leaveDraft = vi.fn();
+  const onWaits = vi.fn();
+  const stopWaiting = vi.fn();
   const onSent = vi.fn();
   const queryClient = new QueryClient({ defaultOptions: { mutations: { retry: false } } });
   const wrapper = ({ children }: { children: ReactNode }) => (
@@ -31,13 +33,14 @@ function setUp({ current = true, own = false } = {}) {
         meet,
         leaveDraft,
         isCurrent: () => current,
-        onWaits: () => undefined,
+        onWaits,
+        stopWaiting,
         onSent,
         onProofOver,
       }),
     { wrapper },
   );
-  return { result, meet, leaveDraft, onSent, onProofOver };
+  return { result, meet, leaveDraft, onWaits, stopWaiting, onSent, onProofOver };
 }
 
 beforeEach(() => vi.mocked(submitRequest).mockReset());
@@ -68,12 +71,15 @@ describe("a draft that was saved since this page knew it", () => {
 
   it("is not sent until the person has chosen a version", async () => {
     vi.mocked(submitRequest).mockRejectedValueOnce(changed);
-    const { result, meet, onSent } = setUp();
+    const { result, meet, onWaits, stopWaiting, onSent } = setUp();
     act(() => result.current.mutate({ answers }));
     await waitFor(() => expect(result.current.error).toBe(changed));
     expect(meet).toHaveBeenCalledWith("d1");
     expect(vi.mocked(submitRequest).mock.calls).toEqual([[answers, true, "10:00"]]);
     expect(onSent).not.toHaveBeenCalled();
+    // the person is told that it no longer waits
+    expect(stopWaiting).toHaveBeenCalledOnce();
+    expect(onWaits).not.toHaveBeenCalled();
   });
 
   it("is sent if this page saved it itself", async () => {
@@ -82,6 +88,15 @@ describe("a draft that was saved since this page knew it", () => {
     act(() => result.current.mutate({ answers }));
     await waitFor(() => expect(onSent).toHaveBeenCalled());
     expect(vi.mocked(submitRequest).mock.calls[1]).toEqual([answers, true, "10:05"]);
+  });
+
+  it("is read again if it was saved elsewhere before the second try", async () => {
+    vi.mocked(submitRequest).mockRejectedValueOnce(changed).mockRejectedValueOnce(changed);
+    const { result, meet } = setUp({ own: true });
+    act(() => result.current.mutate({ answers }));
+    await waitFor(() => expect(result.current.error).toBe(changed));
+    expect(submitRequest).toHaveBeenCalledTimes(2);
+    expect(meet).toHaveBeenCalledTimes(2);
   });
 });
 

@@ -66,6 +66,7 @@ export interface UseSubmit {
   isCurrent: (answers: Answers) => boolean;
   /** Called when the tried answers start or stop waiting for a connection. */
   onWaits: (waits: boolean, tried: Answers) => void;
+  stopWaiting: AnswersState["stopWaiting"];
   onSent: (sent: SentRequest) => void;
   /** The address has to be proved again before the request can be in the account. */
   onProofOver: () => void;
@@ -83,7 +84,17 @@ export interface Missed {
   presses: number;
 }
 
-export function useSubmit({ signedIn, seen, meet, leaveDraft, isCurrent, onWaits, onSent, onProofOver }: UseSubmit) {
+export function useSubmit({
+  signedIn,
+  seen,
+  meet,
+  leaveDraft,
+  isCurrent,
+  onWaits,
+  stopWaiting,
+  onSent,
+  onProofOver,
+}: UseSubmit) {
   const queryClient = useQueryClient();
   const [missed, setMissed] = useState<Missed>({ at: null, presses: 0 });
   const submit = useMutation({
@@ -91,12 +102,17 @@ export function useSubmit({ signedIn, seen, meet, leaveDraft, isCurrent, onWaits
       try {
         return await submitRequest(answers, signedIn, seen());
       } catch (error) {
-        if (!signedIn || answers.draftId === null) throw error;
-        if (isChangedMeanwhile(error) && (await meet(answers.draftId))) {
-          return await submitRequest(answers, signedIn, seen());
+        const { draftId } = answers;
+        if (!signedIn || draftId === null) throw error;
+        if (isChangedMeanwhile(error) && (await meet(draftId))) {
+          return await submitRequest(answers, signedIn, seen()).catch(async (again: unknown) => {
+            // saved elsewhere once more
+            if (isChangedMeanwhile(again)) await meet(draftId);
+            throw again;
+          });
         }
         if (!isDraftGone(error)) throw error;
-        leaveDraft(answers.draftId);
+        leaveDraft(draftId);
         // never without documents that the person saw
         if (answers.documents.some(({ slot }) => !slot)) throw new DocumentsGone();
         return await submitRequest({ ...answers, draftId: null }, signedIn, null);
@@ -120,7 +136,9 @@ export function useSubmit({ signedIn, seen, meet, leaveDraft, isCurrent, onWaits
     },
     onError: (error, { answers, pressed }) => {
       const unreachable = isNetworkError(error);
-      onWaits(unreachable, answers);
+      // the person has to choose a version first
+      if (isChangedMeanwhile(error)) stopWaiting();
+      else onWaits(unreachable, answers);
       if (unreachable) setMissed(({ presses }) => ({ at: Date.now(), presses: presses + (pressed ? 1 : 0) }));
       if (isProofOver(error)) return onProofOver();
       // told in the page, the first by `WaitingToSend`

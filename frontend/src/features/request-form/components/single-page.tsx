@@ -20,6 +20,7 @@ import "@/messages/en/requestForm";
 import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
 
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
+import { isChangedMeanwhile } from "../use-answers";
 import { useDocuments } from "../use-documents";
 import { documentsArrived, useSendWaiting, useSubmit, whyNotSent } from "../use-submit";
 import { NoCategories } from "./category-step";
@@ -136,6 +137,7 @@ function OnePage({ state, user, expired }: FormProps) {
     leaveDraft: state.leaveDraft,
     isCurrent: state.isCurrent,
     onWaits: state.setWaits,
+    stopWaiting: state.stopWaiting,
     onSent: (request) => {
       finish(request);
       void navigate(stepHref("sent"), { replace: true });
@@ -183,6 +185,8 @@ function OnePage({ state, user, expired }: FormProps) {
     );
   };
   const choose = (which: "mine" | "theirs") => {
+    // the button that was pressed goes away
+    showFromTop();
     state.settle(which);
     submit.reset();
   };
@@ -204,8 +208,13 @@ function OnePage({ state, user, expired }: FormProps) {
         </div>
       }
     >
-      {state.meanwhile ? (
-        <ChangedElsewhere theirs={state.meanwhile} answers={answers} onChoose={choose} shown={submit.error} />
+      {state.meanwhile && !expired ? (
+        <ChangedElsewhere
+          theirs={state.meanwhile}
+          answers={answers}
+          onChoose={choose}
+          shown={isChangedMeanwhile(submit.error) ? submit.error : null}
+        />
       ) : waits || stopped ? (
         <WaitingToSend
           submit={submit}

@@ -23,7 +23,7 @@ import { documentsArrived, isProofOver, useSendWaiting, useSubmit } from "../use
 import { CategoryStep, CategoryTail } from "./category-step";
 import { ChangedElsewhere } from "./changed-elsewhere";
 import { DetailsStep } from "./details-step";
-import { Frame, showSessionEnd } from "./frame";
+import { Frame, showFromTop, showSessionEnd } from "./frame";
 import { InfoStep } from "./info-step";
 import { NonprofitsStep } from "./nonprofits-step";
 import { ReviewStep } from "./review-step";
@@ -145,6 +145,7 @@ export function Wizard({ state, user, expired }: FormProps) {
     leaveDraft: state.leaveDraft,
     isCurrent: state.isCurrent,
     onWaits: state.setWaits,
+    stopWaiting: state.stopWaiting,
     onSent: (request) => {
       finish(request);
       go("sent", true);
@@ -169,6 +170,8 @@ export function Wizard({ state, user, expired }: FormProps) {
   );
 
   const choose = (which: "mine" | "theirs") => {
+    // the button that was pressed goes away
+    showFromTop();
     state.settle(which);
     submit.reset();
   };
@@ -189,8 +192,13 @@ export function Wizard({ state, user, expired }: FormProps) {
     <Frame
       {...frame}
       notice={
-        state.meanwhile ? (
-          <ChangedElsewhere theirs={state.meanwhile} answers={answers} onChoose={choose} shown={submit.error} />
+        state.meanwhile && !expired ? (
+          <ChangedElsewhere
+            theirs={state.meanwhile}
+            answers={answers}
+            onChoose={choose}
+            shown={isChangedMeanwhile(submit.error) ? submit.error : null}
+          />
         ) : waits || stopped ? (
           <WaitingToSend
             submit={submit}
