@@ -117,6 +117,14 @@ describe("opening the form", () => {
     expect(startHere(null, "wizard").answers).toMatchObject({ key: "key-1", description: "Typed words" });
   });
 
+  it("continues a draft as it was left at its own address", () => {
+    const draft = (description: string, syncedAt: string) =>
+      kept({ answers: answers({ draftId: "d1", description }), dirty: false, syncedAt });
+    keep({ userId: "u1", draftId: null }, draft("Begun here", "2026-11-20T09:00:00Z"));
+    keep({ userId: "u1", draftId: "d1" }, draft("Changed there", "2026-11-20T10:00:00Z"));
+    expect(startHere("u1", "wizard").answers.description).toBe("Changed there");
+  });
+
   it("takes nothing of a guest into an account by itself", () => {
     keep({ userId: null, draftId: null }, kept());
     expect(startHere("u1", "wizard").answers.description).toBe("");

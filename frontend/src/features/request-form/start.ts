@@ -14,8 +14,12 @@ export const fresh = (form: Answers["form"]): Kept => ({
 });
 
 /** The browser's copy for this person. A guest's answers move along by `guest-answers.ts`. */
-export const startHere = (userId: string | null, form: Answers["form"]): Kept =>
-  readKept({ userId, draftId: null }) ?? fresh(form);
+export function startHere(userId: string | null, form: Answers["form"]): Kept {
+  const kept = readKept({ userId, draftId: null });
+  const draftId = kept?.answers.draftId ?? null;
+  // at its own address the draft may have been saved since
+  return (userId !== null && draftId !== null ? keptOfDraft(userId, draftId) : kept) ?? fresh(form);
+}
 
 /** The same with the first question answered. */
 export const begunWith = (start: Kept, category: Chosen, selected: Chosen | null): Kept => ({

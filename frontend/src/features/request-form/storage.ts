@@ -21,6 +21,8 @@ export interface Kept {
   dirty: boolean;
   /** The saved draft's `updated_at` when it was last taken or loaded. */
   syncedAt: string | null;
+  /** What the saved draft may be: as it was read or saved from here, and saves that were not answered. */
+  known?: readonly Answers[];
   /** Waiting to be sent: the server could not be reached, and it is sent automatically later. */
   waits?: boolean;
   /** It waited until it was changed or taken into an account. It is sent only when the person says so again. */
@@ -52,9 +54,17 @@ export function readKept(slot: Slot): Kept | null {
     return null;
   }
   if (found.version !== VERSION || typeof found.answers?.key !== "string") return null;
-  const { answers, dirty, syncedAt, sent, waits, stopped } = found;
+  const { answers, dirty, syncedAt, known, sent, waits, stopped } = found;
   const whole = { ...answers, identity: { ...emptyIdentity, ...answers.identity } };
-  return { answers: whole, dirty, syncedAt, sent, ...(waits ? { waits } : {}), ...(stopped ? { stopped } : {}) };
+  return {
+    answers: whole,
+    dirty,
+    syncedAt,
+    sent,
+    ...(known ? { known } : {}),
+    ...(waits ? { waits } : {}),
+    ...(stopped ? { stopped } : {}),
+  };
 }
 
 /** False if the browser's storage is full or unavailable. */

@@ -253,6 +253,24 @@ describe("a draft that is open on two devices", () => {
     expect(state.current).toMatchObject({ meanwhile: null, saving: { state: "account" } });
   });
 
+  it("is saved without a question after a reload, too", async () => {
+    const before = start(own, draft("We need food.", "10:00"));
+    act(() => before.current.change({ description: "We need food, first try." }));
+    act(() => void before.current.save().catch(() => undefined));
+    await waitFor(() => expect(saves).toHaveLength(1));
+    const found = readKept(own);
+    expect(found?.dirty).toBe(true);
+    vi.mocked(readDraft).mockResolvedValue(there("We need food, first try.", "10:05"));
+    const state = start(own, found ?? undefined);
+    act(() => state.current.change({ description: "We need food, second try." }));
+    act(() => void state.current.save());
+    await waitFor(() => expect(saves).toHaveLength(2));
+    await act(async () => saves[1]?.fail(changed));
+    await waitFor(() => expect(saves).toHaveLength(3));
+    expect(saves[2]?.seen).toBe("10:05");
+    expect(state.current.meanwhile).toBeNull();
+  });
+
   it("is read again when the window gets the focus, unless something was typed here", async () => {
     vi.mocked(readDraft).mockResolvedValue(there("We need rent, typed there.", "10:05"));
     const state = start(own, draft("We need food.", "10:00"));

@@ -16,6 +16,8 @@ import { forget, isOthersDevice, keep, leaveNothingHere, type Kept, type SentReq
 
 /** How long after the last key the account's draft is written. */
 const AUTOSAVE_MS = 1_200;
+/** The number of saves without an answer that a reload remembers. */
+const KNOWN = 10;
 
 export type Saving =
   | { state: "idle" }
@@ -110,7 +112,12 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const queue = useRef<Promise<unknown>>(Promise.resolve());
 
   /** What the draft may be, as far as this page knows: as it was read or saved, and saves that were not answered. */
-  const known = useRef<Answers[]>(initial.dirty ? [] : [initial.answers]);
+  const known = useRef<readonly Answers[]>(initial.known ?? (initial.dirty ? [] : [initial.answers]));
+  const keepHere = useCallback(
+    // a guest has no draft
+    (kept: Kept) => keep(slot, slot.userId === null ? kept : { ...kept, known: known.current.slice(-KNOWN) }),
+    [slot],
+  );
   const [meanwhile, setMeanwhile] = useState<LoadedDraft | null>(null);
   const [version, setVersion] = useState(0);
 
@@ -215,7 +222,9 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const save = useCallback(() => {
     const write = async ({ answers, syncedAt }: Kept) => {
       const step = stepNumber[furthestStep(answers)];
-      known.current = [...known.current, answers];
+      known.current = [...known.current.filter((one) => one !== answers), answers];
+      // the page may be reloaded before the answer
+      if (latest.current.answers.key === answers.key) keepHere(latest.current);
       try {
         return await saveDraft(answers, step, syncedAt);
       } catch (error) {
@@ -260,14 +269,14 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     });
     queue.current = run.catch(() => undefined);
     return run;
-  }, [put, leaveDraft, meet]);
+  }, [put, keepHere, leaveDraft, meet]);
 
   useEffect(() => {
     // an account's name and address are filled in by the page, a guest's are typed
     const nothing = slot.userId === null ? isUntouched(kept.answers) : isBlank(kept.answers);
     if (nothing && !kept.sent) forget(slot);
-    else keep(slot, kept);
-  }, [kept, slot]);
+    else keepHere(kept);
+  }, [kept, slot, keepHere]);
 
   const autosave = useEffectEvent(() => {
     // told in the page; the browser's copy stays
@@ -321,6 +330,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
       if (slot.draftId) forget({ ...slot, draftId: null });
       setSaving({ state: "idle" });
       setMeanwhile(null);
+      known.current = [];
       put({
         answers: emptyAnswers(newKey(), latest.current.answers.form),
         dirty: false,
