@@ -471,11 +471,11 @@ async fn limits_count_while_a_function_boots() {
     let hoard = "const all = [];\nfor (let n = 0; n < 125; n++) {\n  all.push(new Uint8Array(4 << 20).fill(1));\n\
          await new Promise((done) => setTimeout(done, 5));\n}\nawait new Promise(() => setInterval(() => all, 1000));\n";
     let spin = "for (;;) Math.sqrt(2);\n";
-    let settings = [("FERROBASE_FUNCTION_PROCESS_MB", "200"), ("FERROBASE_FUNCTION_CPU_SECONDS", "1")];
+    let settings = [("FERROBASE_FUNCTION_PROCESS_MB", "200"), ("FERROBASE_FUNCTION_BOOT_CPU_SECONDS", "3")];
     let (project, call) = started("boots", &[("hoard", hoard), ("spin", spin)], &settings);
     let begun = Instant::now();
     assert_eq!(call.text("hoard").await.0, 546);
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     left(&project, 0).await;
     let again = Instant::now();
     assert_eq!(call.text("hoard").await.0, 546, "the failure is remembered");
@@ -487,7 +487,7 @@ async fn limits_count_while_a_function_boots() {
     let adjusted = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", denos(&project)[0])).expect("a process");
     assert_eq!(adjusted.trim(), "1000", "it is the first that the system ends");
     let status = spinning.await.expect("it ran").expect("an answer").status();
-    // On a busy machine, the minute for a boot ends before its ten seconds of processor time.
+    // On a busy machine, the minute for a boot ends before its three seconds of processor time.
     assert!(status == 546 || (status == 503 && begun.elapsed() > Duration::from_secs(60)), "{status}");
     left(&project, 0).await;
 }

@@ -141,7 +141,7 @@ impl Realtime {
             next_presence: AtomicU64::new(1),
             arrivals: Arc::default(),
             addresses: Addresses::default(),
-            checks: Semaphore::new(config.pool.saturating_sub(2).max(1)),
+            checks: Semaphore::new(config.pool.saturating_sub(2).max(2)),
             events: Rate::new(config.max_events, 60),
             joins: Rate::new(project_joins, 1),
             presence_events: Rate::new(config.max_presence_events, 60),

@@ -52,8 +52,9 @@ const LONGEST_REF: usize = 256;
 pub struct Ref(Option<Arc<str>>);
 
 impl Ref {
-    pub fn is_given(&self) -> bool {
-        self.0.is_some()
+    /// Whether both are given and differ.
+    pub fn is_other_than(&self, other: &Self) -> bool {
+        self.0.is_some() && other.0.is_some() && self != other
     }
 
     fn from_json(raw: Option<&RawValue>) -> Result<Self, Malformed> {

@@ -291,11 +291,11 @@ async fn store_errors_are_reported_at_startup_and_in_answers() {
 #[actix_web::test]
 async fn a_slow_store_has_time_for_a_transfer_and_a_stalled_one_does_not() {
     let mut store = Store::start().await;
-    store.client_timeout = "700";
+    store.client_timeout = "2000";
     let valve = Valve::before(&store.endpoint).await;
     let app = store.app_at(&valve.url(&store.endpoint)).await;
-    // About 1 MB/s.
-    valve.slow(Duration::from_millis(15));
+    // Less than 1 MB/s.
+    valve.slow(Duration::from_millis(20));
     let body = bytes(4 << 20);
     let begun = Instant::now();
     let stored = put(&app, "slow", body.clone()).await;

@@ -50,6 +50,8 @@ async fn an_address_has_two_checks_of_joins_at_a_time() {
     crate::support::valve::until("two wait", async || waiting().await == 2).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     assert_eq!(waiting().await, 2);
+    // A channel that needs no check does not wait.
+    Client::open(&app).await.join("open", json!({})).await;
     app.owner.batch_execute("select pg_advisory_unlock(77)").await.expect("released");
     for client in &mut clients {
         assert_eq!(client.reply("1").await["status"], "ok");

@@ -47,6 +47,17 @@ async fn both_serializers_can_join_heartbeat_and_leave() {
     }
 }
 
+#[actix_web::test]
+async fn a_refused_rejoin_ends_the_previous_channel() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    let former = client.join("room", json!({})).await;
+    let (_, answer) = client.try_join("room", json!({}), Some("no token")).await;
+    assert_eq!(answer["status"], "error");
+    let closed = |got: &super::client::Got| got.event == "phx_close" && got.reference == json!(former);
+    client.wait_for(closed).await;
+}
+
 /// An app that removes a channel twice ended the one that it had subscribed in between.
 #[actix_web::test]
 async fn leaving_a_former_channel_does_not_end_the_present_one() {

@@ -109,7 +109,7 @@ pub struct Limits {
     pub calls: usize,
     /// `FERROBASE_FUNCTION_CPU_SECONDS`: processor time per request in one stretch, see [`usage`].
     pub cpu: Duration,
-    /// Processor time until a new process listens.
+    /// `FERROBASE_FUNCTION_BOOT_CPU_SECONDS`: processor time until a new process listens.
     pub boot_cpu: Duration,
     /// `FERROBASE_FUNCTION_WALL_SECONDS`: the age at which a worker gets no more requests, and how long it may take to finish those
     /// that it has.
@@ -172,15 +172,14 @@ impl EdgeConfig {
         // The runtime itself and what V8 keeps outside of the heap's old part have to fit besides.
         let roomy = memory_mb.saturating_add(256);
         let body: u64 = reader.parse_or(&["FERROBASE_FUNCTION_BODY_MB"], "a number of megabytes", 100);
-        let cpu = seconds(reader, "FERROBASE_FUNCTION_CPU_SECONDS", 2);
         let limits = Limits {
             memory_mb,
             process_mb: reader.parse_or(&["FERROBASE_FUNCTION_PROCESS_MB"], "a number of megabytes", roomy),
             body: (body > 0).then(|| body.saturating_mul(1 << 20)),
             processes: reader.parse_or(&["FERROBASE_FUNCTION_PROCESSES"], "a number of processes", 32).max(1),
             calls: reader.parse_or(&["FERROBASE_FUNCTION_CALLS"], "a number of calls", 1000),
-            cpu,
-            boot_cpu: cpu.max(BOOT_CPU),
+            cpu: seconds(reader, "FERROBASE_FUNCTION_CPU_SECONDS", 2),
+            boot_cpu: seconds(reader, "FERROBASE_FUNCTION_BOOT_CPU_SECONDS", 30),
             wall_clock: seconds(reader, "FERROBASE_FUNCTION_WALL_SECONDS", 400),
             response: seconds(reader, "FERROBASE_FUNCTION_RESPONSE_SECONDS", 150),
             boot: Duration::from_secs(60),
@@ -326,8 +325,6 @@ struct Starting {
 /// How long the first failed start answers all requests, and how long any of those that follow.
 const FAILURE_KEPT: Duration = Duration::from_secs(3);
 const FAILURE_KEPT_LONGEST: Duration = Duration::from_secs(30);
-/// How much processor time a start has, if a request has no more.
-const BOOT_CPU: Duration = Duration::from_secs(10);
 /// How long a start waits until a process of another function has ended, if there may not be more of them.
 const PLACE_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks for a process that is idle.

@@ -26,6 +26,8 @@ impl Session {
     pub(super) fn refuse_join(&mut self, incoming: &Incoming, code: &str, text: &str) {
         self.realtime.metrics.joins_refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(topic = incoming.topic, code, text, "a join was refused");
+        // As upstream: a repeated join ends the previous channel in any case.
+        self.leave(&incoming.topic, false);
         let reason = json!({ "reason": format!("{code}: {text}") });
         self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
         // What the server or the database cannot do at the moment is no fault of the address.
@@ -294,8 +296,8 @@ fn is_passing(code: &str) -> bool {
     )
 }
 
-/// Checks policies and subscriptions for a channel and loads its replay. `compared`: see [`Session::compared_besides`]. Waits until the
-/// address and all clients have few enough checks in progress.
+/// Checks policies and subscriptions for a channel and loads its replay. `compared`: see [`Session::compared_besides`]. What uses the
+/// database waits until the address and all clients have few enough checks in progress.
 pub(super) async fn prepare(
     realtime: &Arc<Inner>,
     world: &World,
@@ -305,9 +307,18 @@ pub(super) async fn prepare(
     compared: HashSet<Arc<Comparison>>,
     shared: &Shared,
 ) -> Result<Prepared, Refused> {
-    // Never closed.
-    let _of_address = shared.checks.acquire().await;
-    let _of_all = realtime.checks.acquire().await;
+    // A stream that is being opened keeps nobody else from a check.
+    if (!request.changes.is_empty() || request.replay.is_some())
+        && let Err(NotSubscribed::Starting) = realtime.changes.running().await
+    {
+        return Err(Refused::starting());
+    }
+    let _turns = if world.private || !request.changes.is_empty() {
+        // Never closed.
+        Some((shared.checks.acquire().await, realtime.checks.acquire().await))
+    } else {
+        None
+    };
     let generation = realtime.changes.generation();
     let mut rights = Rights { read_broadcast: !world.private, ..Rights::default() };
     let unreadable = || Refused {
@@ -342,10 +353,6 @@ pub(super) async fn prepare(
         Some(_) if !rights.read_broadcast => return Err(unreadable()),
         Some(replay) => {
             let replay = replay_bounds(replay).ok_or_else(|| refused("Replay params are not valid"))?;
-            // The stream must be running before the replay is read.
-            if let Err(NotSubscribed::Starting) = realtime.changes.running().await {
-                return Err(Refused::starting());
-            }
             joining = Some(realtime.arrivals.begin());
             load(&realtime.db, &world.topic, replay).await.map_err(|error| {
                 tracing::warn!(%error, "messages could not be replayed");

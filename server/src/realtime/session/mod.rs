@@ -388,9 +388,10 @@ impl Session {
             "phx_leave" => {
                 self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({})));
                 // A former channel of the topic may be left after the new one was joined.
-                let is_former = self.channels.get(incoming.topic.as_str()).is_some_and(|channel| {
-                    incoming.join_ref.is_given() && channel.member.join_ref != incoming.join_ref
-                });
+                let is_former = self
+                    .channels
+                    .get(incoming.topic.as_str())
+                    .is_some_and(|channel| channel.member.join_ref.is_other_than(&incoming.join_ref));
                 if !is_former {
                     self.leave(&incoming.topic, false);
                 }

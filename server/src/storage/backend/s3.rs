@@ -45,8 +45,8 @@ const ABORT_AFTER: u32 = 24;
 /// memory, and short ones, each of which holds the whole object.
 const LONG_JOINS: usize = 2;
 const SHORT_JOINS: usize = 8;
-/// How long a join waits for others.
-const JOIN_WAIT: Duration = Duration::from_secs(60);
+/// How long a join waits for others. It goes on without its client.
+const JOIN_WAIT: Duration = Duration::from_secs(10 * 60);
 /// How often an interrupted download is resumed.
 const RESUMPTIONS: usize = 3;
 
