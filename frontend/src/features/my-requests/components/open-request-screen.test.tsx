@@ -1,4 +1,5 @@
 import { act, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { rpc } from "@/lib/rpc";
 import { renderScreen } from "@/testing/render";
@@ -42,4 +43,23 @@ it("closes itself at the end of the access, though nothing is read again", async
   expect(screen.queryByText("We need food.")).not.toBeInTheDocument();
   expect(screen.getByLabelText(/Request ID/)).toBeInTheDocument();
   expect(readAccess(new Date(0))).toBeNull();
+});
+
+it("stays open on a device whose clock is ahead of the end of the access", async () => {
+  sessionStorage.clear();
+  const opened = { ok: true, access: "secret", upload_key: "key", request_number: "REQ-042" };
+  const expires_at = new Date(Date.now() - HOUR).toISOString();
+  vi.mocked(rpc).mockImplementation((name) =>
+    Promise.resolve(
+      name === "check_request_code" ? { ...opened, expires_at } : { request: { description: "We need food." } },
+    ),
+  );
+  renderScreen(<OpenRequestScreen />);
+  await userEvent.type(screen.getByLabelText(/Request ID/), "REQ-042");
+  await userEvent.click(screen.getByRole("button", { name: "Send me a code" }));
+  await userEvent.type(await screen.findByLabelText(/Code/), "123456");
+  await userEvent.click(screen.getByRole("button", { name: "Open my request" }));
+  expect(await screen.findByText("We need food.")).toBeInTheDocument();
+  await act(() => new Promise((later) => setTimeout(later, 20)));
+  expect(screen.getByText("We need food.")).toBeInTheDocument();
 });

@@ -174,7 +174,10 @@ function Opened({ held, onClosed }: { held: HeldAccess; onClosed: (byItself: boo
   // nobody may be there any more, so the page does not wait until something is read again
   const close = useEffectEvent(() => onClosed(true));
   useEffect(() => {
-    const timer = setTimeout(close, Math.max(0, Date.parse(held.expiresAt) - Date.now()));
+    const left = Date.parse(held.expiresAt) - Date.now();
+    // this device's clock is wrong: the server says when the access ends
+    if (left <= 0) return;
+    const timer = setTimeout(close, left);
     return () => clearTimeout(timer);
   }, [held.expiresAt]);
   if (query.data && !over) {
