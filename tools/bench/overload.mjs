@@ -54,7 +54,7 @@ async function measure({ name, serve, requests, hasBare, busy = connections }, f
   const after = await bench.load("open", { ...calm, seconds: 5 });
   if (after.wrong > 0) throw new Error(`${name}: after the load: ${after.first_wrong}`);
   await bench.stopServer(server);
-  const limits = hasBare ? await measureBare(capacity, requests, folder) : [];
+  const limits = hasBare ? await measureBare(capacity, quiet.admitted.p99_ms, requests, folder) : [];
   // The first second is when overload is found out.
   const begun = over.seconds[0];
   const worst = Math.max(...over.seconds.slice(1).map(([admitted]) => admitted.p99_ms));
@@ -69,19 +69,19 @@ async function measure({ name, serve, requests, hasBare, busy = connections }, f
   return { rows, told };
 }
 
-/** A row of the table. */
-function row(name, { over, quiet, capacity, most, seconds, hasAims = most !== undefined }) {
+/** A row of the table. `ours`, of a limit: the quiet p99 of the server that is measured. */
+function row(name, { over, quiet, ours, capacity, most, seconds, hasAims = most !== undefined }) {
   const aim = (text) => (hasAims ? ` (≤ ${text})` : "");
   const [served, refused] = over.later;
   return `| ${[name, hasAims ? bench.whole(capacity) : "", `${bench.one(quiet)} ms`, hasAims ? `${bench.one(most)} ms` : "",
     `${bench.whole(over.per_second)} (${bench.one(over.per_second / capacity)} ×)`, bench.whole(over.admitted.requests / seconds),
-    `${bench.one(served.p50_ms)} ms`, `${bench.one(served.p99_ms)} ms: ${bench.two(served.p99_ms / quiet)} ×${aim("2")}`,
+    `${bench.one(served.p50_ms)} ms`, `${bench.one(served.p99_ms)} ms: ${bench.two(served.p99_ms / quiet)} ×${hasAims ? aim("2") : `, ${bench.two(served.p99_ms / ours)} × ours`}`,
     bench.whole(over.refused.requests), `${bench.one(refused.p50_ms)} ms`, `${bench.one(refused.p99_ms)} ms${aim("50")}`,
     `${bench.one(over.admitted.p99_ms)} and ${bench.one(over.refused.p99_ms)} ms`, over.without_retry_after].join(" | ")} |`;
 }
 
 /** The rows of the bare server at the same rates, for each number of requests at once. */
-async function measureBare(capacity, requests, folder) {
+async function measureBare(capacity, ours, requests, folder) {
   const under = async (atOnce, load) => {
     const server = await startBare(atOnce, folder);
     const found = await bench.load("open", { seconds: Math.min(20, seconds), requests, ...load });
@@ -94,7 +94,7 @@ async function measureBare(capacity, requests, folder) {
   const rows = [];
   for (const atOnce of [2, 4, poolSize]) {
     const over = await under(atOnce, { connections: floodOf(capacity * times), rate: capacity * times });
-    rows.push(row(`limit: the same from a bare server, ${atOnce} at once`, { over, quiet: quiet.admitted.p99_ms, capacity, seconds: Math.min(20, seconds) }));
+    rows.push(row(`limit: the same from a bare server, ${atOnce} at once`, { over, quiet: quiet.admitted.p99_ms, ours, capacity, seconds: Math.min(20, seconds) }));
   }
   return rows;
 }
@@ -136,7 +136,8 @@ What the server can do is measured with ${connections} connections that ask with
 chance. The load is ${times} times as much for ${seconds} s over 500 to 2,000 connections, each of which waits for its answer; where the generator, which ${values.apart ? "has a core of its own while server and PostgreSQL have the others," : "shares the cores,"}
 cannot send as much, the table says how much it sent. ${poolSize} database connections. Aims in brackets. Times are of requests that were sent after
 the first second, in which a flood is told from a burst; p99 of all requests, served and refused, at the end. The limit is a server that checks
-nothing, asks PostgreSQL for the same rows, or writes the same file and row, and refuses all that come while 2, 4 or ${poolSize} are being asked for.
+nothing, asks PostgreSQL for the same rows, or writes the same file and row, and refuses all that come while 2, 4 or ${poolSize} are being asked for; its p99 is compared with its own
+quiet one, for which it asks for up to ${connections} at once, and with that of the server that is measured ('ours').
 
 | work | can do/s | quiet p99 | p99 at its most | asked/s | served/s | served p50 | served p99, to quiet | refused | refused p50 | refused p99 | with the first second | without \`Retry-After\` |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
