@@ -151,6 +151,15 @@ begin
   return new;
 end $$;
 
+-- `keep_an_admin` needs the organization. It is locked before the parts of requests that the foreign key takes from the member,
+-- because opening or deciding a request locks them in this order, too.
+create or replace function private.hold_organization_of_admin() returns trigger
+language plpgsql security definer set search_path = '' as $$
+begin
+  perform 1 from public.nonprofits n where n.id = old.nonprofit_id for update;
+  return old;
+end $$;
+
 -- An open organization must keep one active admin with an account. The founder's position passes to the next admin who has
 -- none elsewhere, or to nobody.
 create or replace function private.keep_an_admin() returns trigger

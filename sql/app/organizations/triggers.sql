@@ -5,6 +5,8 @@ create or replace trigger created after insert on public.nonprofits for each row
 
 create or replace trigger guard before insert or update on public.nonprofit_team_members
   for each row execute function private.guard_team_member();
+create or replace trigger hold_organization_of_admin before delete on public.nonprofit_team_members
+  for each row when (old.role = 'admin') execute function private.hold_organization_of_admin();
 create or replace trigger keep_an_admin after update or delete on public.nonprofit_team_members
   for each row execute function private.keep_an_admin();
 create or replace trigger role_changed after update of role on public.nonprofit_team_members
