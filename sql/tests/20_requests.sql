@@ -57,7 +57,7 @@ begin
   perform set_config('session_replication_role', 'origin', true);
   foreach n1 in array array[1, 2] loop
     perform tests.check('alice', (array['select public.save_draft(''{"id": "r-draft", "description": "Typed on the laptop.", "seen": "2026-01-01T00:00:00Z"}'')',
-      'select public.submit_request(' || tests.answers('{"draft_id": "r-draft", "seen": "2026-01-01T00:00:00Z"}') || ')'])[n1], 'hint:changed_meanwhile');
+      'select public.submit_request(' || tests.answers('{"draft_id": "r-draft", "seen": "2026-01-01T00:00:00Z"}') || ')'])[n1], 'hint:draft_changed');
   end loop;
   perform tests.same('nothing was saved', (select description from public.requests where id = 'r-draft'), 'Typed on the phone.');
   perform tests.check('alice', 'select public.save_draft(''{"id": "r-draft", "description": "Typed on the phone.", "step": 4, "seen": "2026-01-01T00:00:00Z"}'')', 'rows=1');

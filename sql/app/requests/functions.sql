@@ -241,7 +241,7 @@ language plpgsql stable set search_path = '' as $$
 declare progress constant text[] := array['form', 'step', 'category'];
 begin
   if r.updated_at is distinct from p_seen::timestamptz and p_seen is not null and to_jsonb(r) - progress <> to_jsonb(p_new) - progress then
-    perform private.fail(409, 'changed_meanwhile', 'This draft was changed on another device meanwhile. Nothing was saved. Choose which version you want to keep.',
+    perform private.fail(409, 'draft_changed', 'This draft was changed on another device meanwhile. Nothing was saved. Choose which version you want to keep.',
       jsonb_build_object('updated_at', r.updated_at));
   end if;
 end $$;

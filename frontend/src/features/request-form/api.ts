@@ -189,7 +189,7 @@ export type SavedDraft = z.output<typeof savedDraftSchema>;
 
 /**
  * Creates or updates the draft. `step` is the progress step, 1 to 5; `seen` the `updated_at` that the page knows. If the draft was
- * changed elsewhere since, the server answers `changed_meanwhile`.
+ * changed elsewhere since, the server answers `draft_changed`.
  */
 export const saveDraft = (answers: Answers, step: number, seen: string | null): Promise<SavedDraft> =>
   rpc(

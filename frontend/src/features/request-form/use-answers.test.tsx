@@ -182,7 +182,7 @@ describe("a draft that is open on two devices", () => {
     const { key: _, ...answers } = draft(description, at).answers;
     return { answers, updatedAt: at, gone: 0 };
   };
-  const changed = { code: "PT409", message: "This draft was changed on another device.", hint: "changed_meanwhile" };
+  const changed = { code: "PT409", message: "This draft was changed on another device.", hint: "draft_changed" };
 
   /** What was typed here is refused, because the other device saved `theirs`. */
   async function refused(theirs: LoadedDraft, initial = draft("We need food.", "10:00")) {

@@ -47,7 +47,7 @@ export interface AnswersState {
   /** The draft's `updated_at` that this page knows. */
   seen: () => string | null;
   /**
-   * After `changed_meanwhile`: reads the draft. True if this page saved it last after all, so that it can be written; otherwise
+   * After `draft_changed`: reads the draft. True if this page saved it last after all, so that it can be written; otherwise
    * `meanwhile` is set.
    */
   meet: (draftId: string) => Promise<boolean>;
@@ -99,7 +99,7 @@ const documentsOf = (mine: Answers, theirs: LoadedDraft): Answers["documents"] =
 ];
 
 /** Another device saved the draft since this page last read or saved it. */
-export const isChangedMeanwhile = (error: unknown): boolean => errorHint(error) === "changed_meanwhile";
+export const isChangedMeanwhile = (error: unknown): boolean => errorHint(error) === "draft_changed";
 
 /** The server has no such draft. */
 export const isDraftGone = (error: unknown): boolean => errorHint(error) === "request_not_found";

@@ -67,7 +67,7 @@ it("does not send a request without the documents that were deleted with its dra
 });
 
 describe("a draft that was saved since this page knew it", () => {
-  const changed = { code: "PT409", message: "This draft was changed on another device.", hint: "changed_meanwhile" };
+  const changed = { code: "PT409", message: "This draft was changed on another device.", hint: "draft_changed" };
 
   it("is not sent until the person has chosen a version", async () => {
     vi.mocked(submitRequest).mockRejectedValueOnce(changed);

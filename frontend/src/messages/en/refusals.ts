@@ -23,6 +23,7 @@ export const refusals = define("refusals", {
   changed_meanwhile:
     "A colleague changed the same settings meanwhile. Nothing was saved. Look at their version, then save yours again.",
   documents_not_wanted: "This request does not take documents now.",
+  draft_changed: "You changed this draft on another device too. Nothing was saved. Choose which one you want to keep.",
   donation_already_decided: "This donation has already been decided.",
   key_reused: "This was sent already. What you changed since was not sent.",
   last_admin: "An organization needs at least one active admin. Make someone else admin first.",

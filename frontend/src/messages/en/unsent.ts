@@ -13,7 +13,7 @@ export const unsent = define("unsent", {
   documentsGone: "This draft was deleted, and its documents with it. Your other answers are kept.",
   meanwhileTitle: "You changed this draft on another device too",
   meanwhileBody:
-    "It was saved there: {time}. What you typed here is kept on this device. Choose which one you want to continue with. It replaces the other.",
+    "It was saved there: {time}. What you typed here is in this tab alone. Choose which one you want to continue with before you close it. It replaces the other.",
   meanwhileDiffers: "These answers are different: {what}.",
   meanwhileMine: "Keep what I typed here",
   meanwhileTheirs: "Take the other one",
