@@ -97,11 +97,13 @@ test("a draft that is open on two devices loses nothing that was typed on either
   await other.getByLabel("Details").fill("Typed on the laptop: we need help with the rent.");
   const notice = other.getByRole("alert").filter({ hasText: "You changed this draft on another device too" });
   await expect(notice).toContainText("These answers are different: Details.");
+  await expect(other.getByLabel("Details")).toBeFocused();
   await accessible(other);
   await expect(other.getByLabel("Details")).toHaveValue("Typed on the laptop: we need help with the rent.");
   await notice.getByRole("button", { name: "Take the other one" }).click();
   await expect(other.getByLabel("Details")).toHaveValue("Typed on the phone: we need food for two weeks.");
   await expect(notice).toHaveCount(0);
+  await expect(other.locator("#main")).toBeFocused();
 
   // whoever comes back to the first device sees what was saved on the other
   await other.getByLabel("Amount").fill("275");

@@ -223,3 +223,17 @@ it("a continued draft asks for missing details", async () => {
   open();
   expect(await screen.findByRole("heading", { name: "Your information" })).toBeInTheDocument();
 });
+
+it.each([
+  [true, "You were signed out for your safety"],
+  [false, "You changed this draft on another device too"],
+])("a change on another device is shown after the end of the session (ended: %s)", async (expired, title) => {
+  const { key: _, ...answers } = { ...emptyAnswers("key-1"), draftId: "draft-1", description: "Typed there." };
+  const meanwhile = { answers, updatedAt: "2026-01-01T00:05:00Z", gone: 0 };
+  function Changed() {
+    const state = useAnswers(account, noAnswers, !expired);
+    return <Wizard state={{ ...state, meanwhile }} user={expired ? null : person} expired={expired} />;
+  }
+  renderScreen(<Changed />, { session: { user: expired ? null : person } });
+  expect(await screen.findByRole("alert")).toHaveTextContent(title);
+});
