@@ -117,12 +117,19 @@ describe("opening the form", () => {
     expect(startHere(null, "wizard").answers).toMatchObject({ key: "key-1", description: "Typed words" });
   });
 
-  it("continues a draft as it was left at its own address", () => {
-    const draft = (description: string, syncedAt: string) =>
-      kept({ answers: answers({ draftId: "d1", description }), dirty: false, syncedAt });
-    keep({ userId: "u1", draftId: null }, draft("Begun here", "2026-11-20T09:00:00Z"));
-    keep({ userId: "u1", draftId: "d1" }, draft("Changed there", "2026-11-20T10:00:00Z"));
-    expect(startHere("u1", "wizard").answers.description).toBe("Changed there");
+  it("continues a draft as it was left last, here or at its own address", () => {
+    vi.useFakeTimers();
+    const leave = (draftId: string | null, description: string, dirty: boolean) => {
+      vi.advanceTimersByTime(1_000);
+      keep({ userId: "u1", draftId }, kept({ answers: answers({ draftId: "d1", description }), dirty }));
+    };
+    leave(null, "Begun here", true);
+    leave("d1", "Saved there", false);
+    expect(startHere("u1", "wizard").answers.description).toBe("Saved there");
+    leave("d1", "Not saved there", true);
+    leave(null, "Typed here since", true);
+    expect(startHere("u1", "wizard").answers.description).toBe("Typed here since");
+    vi.useRealTimers();
   });
 
   it("takes nothing of a guest into an account by itself", () => {

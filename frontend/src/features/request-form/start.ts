@@ -4,7 +4,7 @@
 import { newKey } from "@/lib/new-key";
 import { emptyAnswers, withCategory, type Answers, type Chosen } from "./answers";
 import type { LoadedDraft } from "./api";
-import { readKept, type Kept } from "./storage";
+import { keptAt, readKept, type Kept } from "./storage";
 
 export const fresh = (form: Answers["form"]): Kept => ({
   answers: emptyAnswers(newKey(), form),
@@ -28,16 +28,15 @@ export const begunWith = (start: Kept, category: Chosen, selected: Chosen | null
   answers: withCategory(start.answers, category, selected),
 });
 
-/** The browser's copy of one draft, wherever it was begun. */
+/** The browser's last copy of one draft, wherever it was begun. Each visit starts with the last one, so it holds all that was typed. */
 export function keptOfDraft(userId: string, draftId: string): Kept | null {
-  const copies = [readKept({ userId, draftId }), readKept({ userId, draftId: null })].filter(
-    (kept): kept is Kept => kept !== null && kept.answers.draftId === draftId,
-  );
-  return (
-    copies.find((kept) => kept.dirty) ??
-    copies.sort((a, b) => (b.syncedAt ?? "").localeCompare(a.syncedAt ?? ""))[0] ??
-    null
-  );
+  const [last] = [
+    { userId, draftId },
+    { userId, draftId: null },
+  ]
+    .filter((slot) => readKept(slot)?.answers.draftId === draftId)
+    .sort((a, b) => keptAt(b) - keptAt(a));
+  return last ? readKept(last) : null;
 }
 
 /**

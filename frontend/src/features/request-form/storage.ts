@@ -67,6 +67,12 @@ export function readKept(slot: Slot): Kept | null {
   };
 }
 
+/** When it was kept, in milliseconds; 0 if it is not. */
+export function keptAt(slot: Slot): number {
+  const found = readStoredJson(shelf(slot), name(slot)) as { keptAt?: number } | null;
+  return found?.keptAt ?? 0;
+}
+
 /** False if the browser's storage is full or unavailable. */
 export const keep = (slot: Slot, kept: Kept): boolean =>
   store(shelf(slot), name(slot), JSON.stringify({ version: VERSION, keptAt: Date.now(), ...kept }));
