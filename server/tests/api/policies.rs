@@ -53,12 +53,7 @@ async fn of_two_last_admins_who_leave_at_once_the_second_is_told() {
                 .await
                 .map_err(|error| error.as_db_error().and_then(|db| db.hint()).map(str::to_owned))
         }));
-        crate::support::valve::until("it waits", async || {
-            let waiting =
-                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-            app.owner.query_one(waiting, &[]).await.expect("a count").get::<_, i64>(0) == place as i64 + 1
-        })
-        .await;
+        until_waiting(&app, place as i64 + 1).await;
     }
     holder.batch_execute("rollback").await.expect("released");
     let mut outcomes = Vec::new();
@@ -66,6 +61,16 @@ async fn of_two_last_admins_who_leave_at_once_the_second_is_told() {
         outcomes.push(closing.await.expect("it ends"));
     }
     assert_eq!(outcomes, [Ok(()), Err(Some("last_admin".to_owned()))]);
+}
+
+/// Waits until as many calls wait for a lock.
+async fn until_waiting(app: &TestApp, calls: i64) {
+    let waiting =
+        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    crate::support::valve::until("it waits", async || {
+        app.owner.query_one(waiting, &[]).await.expect("a count").get::<_, i64>(0) == calls
+    })
+    .await;
 }
 
 /// An organization is closed while a colleague approves a request. Both lock the organization first; the approval locked it last, which
@@ -89,12 +94,7 @@ async fn an_approval_and_the_closing_of_its_organization_wait_for_each_other() {
             let all = format!("begin; select tests.become('{who}'); select public.{call}; commit");
             client.batch_execute(&all).await.map_err(|error| format!("{:?}", error.as_db_error()))
         }));
-        crate::support::valve::until("it waits", async || {
-            let waiting =
-                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-            app.owner.query_one(waiting, &[]).await.expect("a count").get::<_, i64>(0) == place as i64 + 1
-        })
-        .await;
+        until_waiting(&app, place as i64 + 1).await;
     }
     holder.batch_execute("rollback").await.expect("released");
     for call in calls {

@@ -555,6 +555,16 @@ async fn a_restored_dump_finds_its_files_in_the_store() {
     assert_eq!(orphans(&app).await, 0);
 }
 
+/// A socket for a proxy to the store, the address of the store, and the store's URL by way of the proxy.
+async fn proxy_before(endpoint: &str) -> (TcpListener, (String, u16), url::Url) {
+    let mut url = url::Url::parse(endpoint).expect("a URL");
+    let inside = (url.host_str().expect("a host").to_owned(), url.port().unwrap_or(80));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    url.set_port(Some(listener.local_addr().expect("address").port())).expect("a port");
+    url.set_host(Some("127.0.0.1")).expect("a host");
+    (listener, inside, url)
+}
+
 /// A proxy to the store that can cut connections in mid-transfer.
 struct Cutter {
     url: String,
@@ -567,11 +577,7 @@ const CARRIES: usize = 1 << 20;
 
 impl Cutter {
     async fn before(endpoint: &str) -> Self {
-        let mut url = url::Url::parse(endpoint).expect("a URL");
-        let inside = (url.host_str().expect("a host").to_owned(), url.port().unwrap_or(80));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        url.set_port(Some(listener.local_addr().expect("address").port())).expect("a port");
-        url.set_host(Some("127.0.0.1")).expect("a host");
+        let (listener, inside, url) = proxy_before(endpoint).await;
         let cuts = Arc::new(AtomicUsize::new(0));
         let left = Arc::clone(&cuts);
         tokio::spawn(async move {
@@ -620,11 +626,7 @@ struct Liar {
 
 impl Liar {
     async fn before(endpoint: &str) -> Self {
-        let mut url = url::Url::parse(endpoint).expect("a URL");
-        let inside = (url.host_str().expect("a host").to_owned(), url.port().unwrap_or(80));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        url.set_port(Some(listener.local_addr().expect("address").port())).expect("a port");
-        url.set_host(Some("127.0.0.1")).expect("a host");
+        let (listener, inside, url) = proxy_before(endpoint).await;
         let (answer, answers) = tokio::sync::watch::channel(("nothing".to_owned(), String::new()));
         tokio::spawn(async move {
             while let Ok((mut outer, _)) = listener.accept().await {
