@@ -1,4 +1,4 @@
--- The storage server's additional tables: resumable uploads until they are complete.
+-- The storage server's additional tables: resumable uploads until they are complete, and buckets until they are empty.
 select _supavisor.take_over('resumable_parts'), _supavisor.take_over('resumable_uploads');
 
 create table if not exists _supavisor.resumable_uploads (
@@ -30,6 +30,13 @@ create table if not exists _supavisor.resumable_parts (
   md5    bytea not null,
   primary key (upload, number)
 );
+
+-- Buckets that are being emptied of the objects created until then. A server that starts continues.
+create table if not exists _supavisor.emptied_buckets (
+  bucket_id text primary key,
+  before    timestamptz not null
+);
+grant select, insert, update, delete on _supavisor.emptied_buckets to service_role;
 
 grant select, insert, update, delete on _supavisor.resumable_uploads, _supavisor.resumable_parts to service_role;
 

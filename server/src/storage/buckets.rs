@@ -231,10 +231,14 @@ pub async fn empty(
     let most = storage.config.empty_bucket_max;
     let row = tx.client()?.query_one(&statement, &[&id, &most.saturating_add(1)]).await?;
     let (count, before): (i64, DateTime<Utc>) = (row.try_get(0)?, row.try_get(1)?);
-    tx.rollback().await?;
     if count > most {
+        tx.rollback().await?;
         return Err(StorageError::TooManyObjects);
     }
+    let note = "insert into _supavisor.emptied_buckets as e (bucket_id, before) values ($1, $2) \
+                on conflict (bucket_id) do update set before = greatest(e.before, excluded.before)";
+    tx.client()?.execute(note, &[&id, &before]).await?;
+    tx.commit().await?;
     let storage = web::Data::clone(&storage);
     let work = async move {
         let mut pause = EMPTY_PAUSE;
@@ -346,20 +350,42 @@ impl Storage {
         }
     }
 
-    /// Removes the objects of a bucket that were created before a time, in batches of one transaction each.
+    /// Continues where a server was stopped while it emptied buckets. Those that failed for a week are given up.
+    pub async fn empty_noted_buckets(&self) -> Result<(), StorageError> {
+        let tx = self.as_service().await?;
+        let client = tx.client()?;
+        client.execute("delete from _supavisor.emptied_buckets where before < now() - interval '7 days'", &[]).await?;
+        let rows = client.query("select bucket_id, before from _supavisor.emptied_buckets", &[]).await?;
+        tx.commit().await?;
+        for row in rows {
+            let id: String = row.try_get(0)?;
+            if let Err(error) = self.empty_bucket(&id, row.try_get(1)?).await {
+                tracing::warn!(bucket = id, %error, "a bucket could not be emptied");
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the objects of a bucket that were created before a time, in batches of one transaction each, then the note that says so.
     async fn empty_bucket(&self, id: &str, before: DateTime<Utc>) -> Result<(), StorageError> {
         loop {
             let tx = self.as_service().await?;
-            let statement = tx
-                .client()?
+            let client = tx.client()?;
+            let statement = client
                 .prepare_cached("select name from storage.objects where bucket_id = $1 and created_at <= $2 limit $3")
                 .await?;
-            let rows = tx.client()?.query(&statement, &[&id, &before, &BATCH]).await?;
+            let rows = client.query(&statement, &[&id, &before, &BATCH]).await?;
             let names: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get("name")).collect();
             let names = names?;
+            if names.is_empty() {
+                let done = "delete from _supavisor.emptied_buckets where bucket_id = $1 and before <= $2";
+                client.execute(done, &[&id, &before]).await?;
+                return Ok(tx.commit().await?);
+            }
             let gone = queries::delete_objects(&tx, id, &names).await?;
             tx.commit().await?;
             self.remove_files(id, gone.iter().map(|(object, _)| object)).await;
+            // A trigger may keep them, or another instance has just removed them.
             if gone.is_empty() {
                 return Ok(());
             }

@@ -1,4 +1,5 @@
-//! Hourly housekeeping: calls the functions that the project registered (`ferrobase.hourly`), then removes files without a row.
+//! Hourly housekeeping: calls the functions that the project registered (`ferrobase.hourly`), ends expired uploads, continues to empty
+//! buckets, then removes files without a row.
 //! Crashes leave such files, and so do rows that were deleted in the database directly.
 
 use std::collections::HashSet;
@@ -46,6 +47,9 @@ pub fn spawn(storage: Storage, set_aside: Vec<PathBuf>) -> JoinHandle<()> {
                 Ok(0) => {}
                 Ok(ended) => tracing::info!(ended, "resumable uploads ended unfinished"),
                 Err(error) => tracing::warn!(%error, "old resumable uploads could not be ended"),
+            }
+            if let Err(error) = storage.empty_noted_buckets().await {
+                tracing::warn!(%error, "the emptying of buckets could not be continued");
             }
             // One that cannot be seen is there.
             match set_aside.iter().find(|folder| folder.try_exists().unwrap_or(true)) {

@@ -74,7 +74,9 @@ async fn our_server_replaces_supabases_on_its_database_and_files() {
     let app = TestApp::start().await;
     // A database as Supabase's own migrations create it.
     app.owner
-        .batch_execute("drop table _supavisor.resumable_parts, _supavisor.resumable_uploads cascade")
+        .batch_execute(
+            "drop table _supavisor.resumable_parts, _supavisor.resumable_uploads, _supavisor.emptied_buckets cascade",
+        )
         .await
         .expect("dropped");
     let files = std::env::temp_dir().join(format!("ferrobase-alone-{}", uuid::Uuid::new_v4()));

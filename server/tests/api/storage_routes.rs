@@ -480,3 +480,38 @@ async fn emptying_a_bucket_is_tried_again_after_a_passing_error() {
     app.owner.batch_execute("drop trigger refuse on storage.objects").await.expect("gone");
     crate::support::valve::until("the bucket is empty", async || left().await == 0).await;
 }
+
+/// Regression: a restart ended the removal for good, if there were more than a few objects.
+#[actix_web::test]
+async fn emptying_a_bucket_continues_after_a_restart() {
+    let app = TestApp::start().await;
+    app.owner
+        .batch_execute(
+            "insert into storage.buckets (id, name) values ('full', 'full'), ('other', 'other');
+             insert into storage.objects (bucket_id, name) select 'full', n::text from generate_series(1, 1200) n;
+             insert into storage.objects (bucket_id, name) values ('other', 'a');
+             create function public.refuse() returns trigger language plpgsql as $$ begin
+               raise exception 'never'; end $$;
+             create trigger refuse before delete on storage.objects for each row execute function public.refuse()",
+        )
+        .await
+        .expect("objects");
+    assert_eq!(post(&app.service(), "bucket/full/empty", json!({})).await.status, 200);
+    let count = async |of: &str| app.owner.query_one(of, &[]).await.expect("a count").get::<_, i64>(0);
+    let noted = "select count(*) from _supavisor.emptied_buckets where bucket_id = 'full'";
+    assert_eq!(count(noted).await, 1);
+    app.owner
+        .batch_execute(
+            "drop trigger refuse on storage.objects;
+             insert into storage.objects (bucket_id, name) values ('full', 'later')",
+        )
+        .await
+        .expect("what a restart finds");
+    crate::support::valve::until("the bucket is empty", async || {
+        app.storage.empty_noted_buckets().await.expect("the round");
+        count(noted).await == 0
+    })
+    .await;
+    assert_eq!(count("select count(*) from storage.objects where bucket_id = 'full'").await, 1, "the later one");
+    assert_eq!(count("select count(*) from storage.objects where bucket_id = 'other'").await, 1);
+}

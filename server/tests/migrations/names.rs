@@ -102,6 +102,7 @@ async fn as_before(db: &Fixture) -> Client {
     db.one(
         "drop view ferrobase.hourly, ferrobase.uploads_under_way;
          drop function ferrobase.hourly_functions(), ferrobase.change_hourly(), ferrobase.unfinished_uploads();
+         drop table _supavisor.emptied_buckets;
          do $$ declare name text; begin
            for name in select relname from pg_class where relnamespace = '_supavisor'::regnamespace and relkind = 'r' loop
              execute format('alter table _supavisor.%I set schema ferrobase', name);

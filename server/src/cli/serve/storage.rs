@@ -105,7 +105,7 @@ fn key_set(secret: &str, jwks: Option<&str>) -> anyhow::Result<KeySet> {
 async fn prepare(url: &str) -> anyhow::Result<()> {
     let client = db::connect_client(&url.parse()?).await.context("the database")?;
     let found =
-        "select to_regclass('storage.objects') is not null, to_regclass('_supavisor.resumable_parts') is not null";
+        "select to_regclass('storage.objects') is not null, to_regclass('_supavisor.emptied_buckets') is not null";
     let found = client.query_one(found, &[]).await?;
     anyhow::ensure!(found.get::<_, bool>(0), "the database has no schema storage: run 'ferrobase migrate' on it first");
     if !found.get::<_, bool>(1) {
@@ -113,7 +113,7 @@ async fn prepare(url: &str) -> anyhow::Result<()> {
         let schemas =
             "create schema if not exists ferrobase; grant usage on schema ferrobase, _supavisor to service_role;";
         let all = format!("begin; {bookkeeping} {schemas} {tables}; commit");
-        client.batch_execute(&all).await.context("the tables of uploads")?;
+        client.batch_execute(&all).await.context("the storage server's own tables")?;
     }
     Ok(())
 }
