@@ -21,7 +21,7 @@ use actix_http::{BoxedPayloadStream, HttpMessage as _, Payload, Request, Respons
 use actix_service::Service;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::http::header::{
-    CONNECTION, CONTENT_LENGTH, DATE, HOST, HeaderName, HeaderValue, HttpDate, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, HttpDate, TRANSFER_ENCODING, UPGRADE,
 };
 use actix_web::http::{Method, StatusCode, Uri};
 use bytes::Bytes;
@@ -201,6 +201,7 @@ fn received(request: http_0_2::Request<RecvStream>, peer: Option<SocketAddr>) ->
     head.version = parts.version;
     head.headers = parts.headers.into();
     head.peer_addr = peer;
+    join_cookies(&mut head.headers);
     if is_unannounced {
         head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
@@ -215,6 +216,16 @@ fn received(request: http_0_2::Request<RecvStream>, peer: Option<SocketAddr>) ->
         None => parts.uri,
     };
     (request, is_head)
+}
+
+/// Clients may send each cookie in a field of its own, which other protocols do not allow (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let fields: Vec<&[u8]> = headers.get_all(COOKIE).map(HeaderValue::as_bytes).collect();
+    if fields.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&fields.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, joined);
+    }
 }
 
 /// Why an answer was not sent.

@@ -359,6 +359,23 @@ async fn a_request_has_one_host() {
     .await;
 }
 
+/// Regression: all cookies but the first were lost.
+#[tokio::test]
+async fn cookies_in_fields_of_their_own_are_one_list() {
+    local(async {
+        let (io, _served) = served(PATIENT, |request| async move {
+            let fields: Vec<_> = request.headers().get_all("cookie").map(|field| field.as_bytes().to_vec()).collect();
+            plain(if fields == [b"a=1; b=2; c=3"] { StatusCode::OK } else { StatusCode::IM_A_TEAPOT })
+        });
+        let client = speaking(io).await;
+        let get = request("GET", "/").header("cookie", "a=1").header("cookie", "b=2; c=3");
+        assert_eq!(status(&client, get).await.ok(), Some(200));
+        let get = request("GET", "/").header("cookie", "a=1; b=2; c=3");
+        assert_eq!(status(&client, get).await.ok(), Some(200));
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_answer_of_which_nothing_is_taken_is_given_up_and_not_gathered() {
     local(async {
