@@ -8,7 +8,8 @@ use crate::config::TrustedProxies;
 
 /// The address of the peer, or the forwarded one: with a number of trusted hops the entry of `X-Forwarded-For` that the
 /// outermost of them wrote, counted from the right; else, when the peer is a trusted proxy, the last entry that is not itself
-/// one. Headers from anyone else are ignored.
+/// one. If that is no address, the client may have written it and all before it, so it is that of the last proxy. Headers from anyone
+/// else are ignored.
 pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> Option<IpAddr> {
     // A dual-stack socket reports IPv4 peers as IPv6 addresses.
     let peer = request.peer_addr().map(|a| a.ip().to_canonical())?;
@@ -16,16 +17,24 @@ pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> Option
         return Some(peer);
     }
     // A proxy may add its own header line below the client's; together they are one list.
-    let lines: Vec<&str> = request.headers().get_all("x-forwarded-for").filter_map(|v| v.to_str().ok()).collect();
-    let mut from_the_right = lines.iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim);
+    // What a client adds may be any bytes, and must not hide the proxy's entry.
+    let lines = request.headers().get_all("x-forwarded-for").map(|line| String::from_utf8_lossy(line.as_bytes()));
+    let lines: Vec<_> = lines.collect();
+    let from_the_right = lines.iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim);
     if proxies.hops > 0 {
         // Every entry counts, valid or not, so that the client's entries stay left of the proxies'.
         let entries: Vec<&str> = from_the_right.filter(|part| !part.is_empty()).take(proxies.hops).collect();
         return Some(entries.last().and_then(|entry| parse_entry(entry)).unwrap_or(peer));
     }
-    let first_untrusted =
-        from_the_right.by_ref().filter_map(parse_entry).find(|address| !proxies.addresses.contains(address));
-    Some(first_untrusted.unwrap_or(peer))
+    let mut nearest = peer;
+    for entry in from_the_right.filter(|part| !part.is_empty()) {
+        let Some(address) = parse_entry(entry) else { return Some(nearest) };
+        nearest = address;
+        if !proxies.addresses.contains(&address) {
+            break;
+        }
+    }
+    Some(nearest)
 }
 
 /// The address under which a client's requests are counted: its IPv4 address, or its IPv6 network.
@@ -91,6 +100,30 @@ mod tests {
             .to_http_request();
         assert_eq!(client_address(&request, &trusting(proxy)), "192.0.2.7".parse().ok());
         assert_eq!(client_address(&request, &TrustedProxies::default()), Some(proxy));
+    }
+
+    /// Regression: the client was counted as the proxy, or under an address of its choice.
+    #[test]
+    fn an_entry_that_is_no_address_ends_the_list() {
+        let trusted = TrustedProxies {
+            addresses: vec!["10.0.0.1".parse().expect("ip"), "10.0.0.2".parse().expect("ip")],
+            hops: 0,
+        };
+        for (forwarded, seen) in [
+            (&b"\xff, 192.0.2.7"[..], "192.0.2.7"),
+            (b"6.6.6.6, unknown", "10.0.0.1"),
+            (b"6.6.6.6, unknown, 10.0.0.2", "10.0.0.2"),
+            (b"6.6.6.6, 192.0.2.7, , 10.0.0.2", "192.0.2.7"),
+            (b"10.0.0.2", "10.0.0.2"),
+            (b"", "10.0.0.1"),
+        ] {
+            let value = actix_web::http::header::HeaderValue::from_bytes(forwarded).expect("a value");
+            let request = TestRequest::default()
+                .peer_addr("10.0.0.1:9".parse().expect("addr"))
+                .insert_header(("x-forwarded-for", value))
+                .to_http_request();
+            assert_eq!(client_address(&request, &trusted), seen.parse().ok(), "{forwarded:?}");
+        }
     }
 
     #[test]
