@@ -42,8 +42,15 @@ const OPEN_PATHS: [&str; 10] = [
     "/auth/v1/oauth/clients/register",
 ];
 
-/// Root paths of the auth API: discovery for OAuth clients and SAML identity providers.
-const AUTH_AT_ROOT: [&str; 3] = ["/.well-known/oauth-authorization-server", "/sso/saml/acs", "/sso/saml/metadata"];
+/// Root paths of the auth API, and its own: discovery for OAuth clients, also as RFC 8414 forms it of the issuer, and SAML identity
+/// providers.
+const AUTH_AT_ROOT: [(&str, &str); 5] = [
+    ("/.well-known/oauth-authorization-server", "/auth/v1/.well-known/oauth-authorization-server"),
+    ("/.well-known/oauth-authorization-server/auth/v1", "/auth/v1/.well-known/oauth-authorization-server"),
+    ("/.well-known/openid-configuration/auth/v1", "/auth/v1/.well-known/openid-configuration"),
+    ("/sso/saml/acs", "/auth/v1/sso/saml/acs"),
+    ("/sso/saml/metadata", "/auth/v1/sso/saml/metadata"),
+];
 
 /// Middleware for all requests: sets the client's address, maps root paths to their API, and refuses methods meant
 /// for proxies, as nginx in Supabase's gateway does.
@@ -69,12 +76,13 @@ pub async fn enter(
         Some(address) => drop(request.headers_mut().insert(X_FORWARDED_FOR, address)),
         None => drop(request.headers_mut().remove(X_FORWARDED_FOR)),
     }
-    if AUTH_AT_ROOT.contains(&request.path()) {
-        // Only this part of a target in absolute form, as proxies send it.
-        let path_and_query = request.uri().path_and_query().map(|target| format!("/auth/v1{target}"));
-        if let Some(target) = path_and_query {
-            set_target(&mut request, &target);
-        }
+    let at_root = AUTH_AT_ROOT.iter().find(|(path, _)| *path == request.path());
+    if let Some((_, path)) = at_root {
+        let target = match request.uri().query() {
+            Some(query) => format!("{path}?{query}"),
+            None => (*path).to_owned(),
+        };
+        set_target(&mut request, &target);
     }
     let reset = request.app_data::<web::Data<Reset>>().filter(|_| request.path() != RESET).cloned();
     let _inside = match &reset {
@@ -119,7 +127,7 @@ pub async fn require_key(
     }
     let presented = take_key(&mut request);
     match presented.as_deref().map(|key| keys.token_of(key)) {
-        Some(Some(token)) => act_as(&mut request, &keys, &token),
+        Some(Some(token)) => act_as(&mut request, &token),
         // A link in an old mail may carry a key that has been rotated since.
         None | Some(None) if keys.is_open() || is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
         None => {
@@ -146,7 +154,7 @@ pub async fn accept_key(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     if request.method() != Method::OPTIONS {
         match take_key(&mut request).and_then(|key| keys.token_of(&key)) {
-            Some(token) => act_as(&mut request, &keys, &token),
+            Some(token) => act_as(&mut request, &token),
             None => use_opaque_bearer(&mut request, &keys),
         }
         settle(&request, &keys).await;
@@ -194,26 +202,24 @@ fn set_target(request: &mut ServiceRequest, target: &str) {
     }
 }
 
-fn act_as(request: &mut ServiceRequest, keys: &ApiKeys, token: &str) {
-    if request.headers().contains_key(AUTHORIZATION) {
-        use_opaque_bearer(request, keys);
-    } else {
+/// The token of the request's `apikey`, unless a user's is given. An opaque key as bearer is none, whatever it is.
+fn act_as(request: &mut ServiceRequest, token: &str) {
+    if !request.headers().contains_key(AUTHORIZATION) || opaque_bearer(request).is_some() {
         set_bearer(request, token);
     }
 }
 
-/// `Authorization: Bearer sb_…` means the key's role and no user.
+/// Without an `apikey`, `Authorization: Bearer sb_…` means the key's role and no user.
 fn use_opaque_bearer(request: &mut ServiceRequest, keys: &ApiKeys) {
-    let token = request
-        .headers()
-        .get(AUTHORIZATION)
-        .and_then(|v| v.to_str().ok())
-        .and_then(|v| v.split_once(' '))
-        .filter(|(scheme, bearer)| scheme.eq_ignore_ascii_case("bearer") && bearer.starts_with("sb_"))
-        .and_then(|(_, bearer)| keys.token_of(bearer.trim()));
-    if let Some(token) = token {
+    if let Some(token) = opaque_bearer(request).and_then(|bearer| keys.token_of(bearer)) {
         set_bearer(request, &token);
     }
+}
+
+/// `sb_…` of `Authorization: Bearer sb_…`
+fn opaque_bearer(request: &ServiceRequest) -> Option<&str> {
+    let (scheme, bearer) = request.headers().get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    (scheme.eq_ignore_ascii_case("bearer") && bearer.starts_with("sb_")).then(|| bearer.trim())
 }
 
 /// Waits for the keys of another issuer, if those of the token are not known yet.
@@ -310,6 +316,10 @@ mod tests {
             call("/rest/v1/t", &[key, ("authorization", "bearer sb_publishable_a")]).await.1,
             "Bearer anon.jwt.x "
         );
+        // The apikey decides, as in Supabase's gateway.
+        for bearer in ["Bearer sb_publishable_of_another_project", "Bearer sb_secret_b"] {
+            assert_eq!(call("/rest/v1/t", &[key, ("authorization", bearer)]).await.1, "Bearer anon.jwt.x ", "{bearer}");
+        }
     }
 
     #[actix_web::test]

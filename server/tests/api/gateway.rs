@@ -39,9 +39,17 @@ async fn auth_server_metadata_is_served_at_the_root_without_a_key() {
     let reply = send(app.plain(reqwest::Method::GET, "/.well-known/oauth-authorization-server")).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
     assert!(reply.body["token_endpoint"].is_string(), "{}", reply.body);
+    // As RFC 8414 forms it of the issuer `…/auth/v1`.
+    let formed = send(app.plain(reqwest::Method::GET, "/.well-known/oauth-authorization-server/auth/v1")).await;
+    assert_eq!((formed.status, &formed.body), (200, &reply.body));
+    let formed = send(app.plain(reqwest::Method::GET, "/.well-known/openid-configuration/auth/v1?x=1")).await;
+    let own = send(app.plain(reqwest::Method::GET, "/auth/v1/.well-known/openid-configuration")).await;
+    assert_eq!((formed.status, formed.body), (200, own.body));
     let closed = TestApp::start().await;
-    let reply = send(closed.plain(reqwest::Method::GET, "/.well-known/oauth-authorization-server")).await;
-    assert_eq!(reply.status, 404, "not the web app's page: {}", reply.body);
+    for path in ["oauth-authorization-server", "oauth-authorization-server/auth/v1", "oauth-protected-resource"] {
+        let reply = send(closed.plain(reqwest::Method::GET, &format!("/.well-known/{path}"))).await;
+        assert_eq!(reply.status, 404, "not the web app's page: {}", reply.body);
+    }
 }
 
 /// Regression: storage sent no CORS headers, so pages of other origins could not use it.
