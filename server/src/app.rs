@@ -34,6 +34,7 @@ use crate::http::door;
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
 use crate::http::loopback::reachable;
+use crate::http::room::Entrance;
 use crate::http::span;
 use crate::http::traffic::Traffic;
 use crate::jwt::bearer::{Bearer, unverified_subject};
@@ -335,7 +336,8 @@ async fn build_auth(
 /// Serves everything that [`App::configure`] mounts. The last middleware is the outermost.
 pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
     let bodies = app.rest.bodies.clone();
-    listen::serve(listeners, shutdown_seconds, move || {
+    let entrance = Entrance::of(app.trusted_proxies.clone());
+    listen::serve(listeners, entrance, shutdown_seconds, move || {
         let app = app.clone();
         ActixApp::new()
             .wrap(from_fn(gateway::enter))
@@ -352,7 +354,8 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
 
 /// Serves the REST API alone, at `/`.
 pub fn serve_rest(rest: Rest, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
-    serve_alone(listeners, shutdown_seconds, move |service| {
+    let proxies = rest.live.settings().config.trusted_proxies.clone();
+    serve_alone(listeners, proxies, shutdown_seconds, move |service| {
         let proxies = rest.live.settings().config.trusted_proxies.clone();
         service.app_data(web::Data::new(proxies));
         service.app_data(web::Data::new(rest.bodies.clone())).app_data(web::Data::new(rest.clone()));
@@ -368,7 +371,7 @@ pub fn serve_auth(
     listeners: Vec<Listener>,
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
-    serve_alone(listeners, shutdown_seconds, move |service| {
+    serve_alone(listeners, auth.trusted_proxies().clone(), shutdown_seconds, move |service| {
         service.app_data(web::Data::new(bodies.clone())).app_data(web::Data::new(traffic.clone()));
         service.app_data(web::Data::new(auth.trusted_proxies().clone()));
         auth::configure(Arc::clone(&auth), service);
@@ -383,7 +386,7 @@ pub fn serve_storage(
     listeners: Vec<Listener>,
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
-    serve_alone(listeners, shutdown_seconds, move |service| {
+    serve_alone(listeners, storage.trusted_proxies().clone(), shutdown_seconds, move |service| {
         service.app_data(web::Data::new(bodies.clone())).app_data(web::Data::new(traffic.clone()));
         service.app_data(web::Data::new(storage.trusted_proxies().clone())).app_data(web::Data::new(storage.clone()));
         storage::configure(service);
@@ -397,7 +400,9 @@ pub fn serve_realtime(
     listeners: Vec<Listener>,
     shutdown_seconds: u64,
 ) -> io::Result<Server> {
-    serve_alone(listeners, shutdown_seconds, move |service| {
+    // A gateway stands before it, as before upstream's.
+    let proxies = TrustedProxies { hops: 1, ..TrustedProxies::default() };
+    serve_alone(listeners, proxies, shutdown_seconds, move |service| {
         service.app_data(web::Data::new(traffic.clone()));
         realtime.clone().configure(service);
     })
@@ -406,19 +411,21 @@ pub fn serve_realtime(
 /// Serves one API at `/`. `configure` is boxed, so that HTTP is compiled once for all four.
 fn serve_alone(
     listeners: Vec<Listener>,
+    proxies: TrustedProxies,
     shutdown_seconds: u64,
     configure: impl Fn(&mut ServiceConfig) + Send + Sync + 'static,
 ) -> io::Result<Server> {
     let configure: Arc<dyn Fn(&mut ServiceConfig) + Send + Sync> = Arc::new(configure);
-    serve_configured(listeners, shutdown_seconds, configure)
+    serve_configured(listeners, Entrance::of(proxies), shutdown_seconds, configure)
 }
 
 fn serve_configured(
     listeners: Vec<Listener>,
+    entrance: Entrance,
     shutdown_seconds: u64,
     configure: Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>,
 ) -> io::Result<Server> {
-    listen::serve(listeners, shutdown_seconds, move || {
+    listen::serve(listeners, entrance, shutdown_seconds, move || {
         ActixApp::new()
             .wrap(from_fn(attend))
             .wrap(from_fn(span::in_span))

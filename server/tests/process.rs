@@ -323,6 +323,44 @@ fn the_limit_of_open_files_is_raised() {
     assert_eq!(house.exit_code(), Some(0), "{}", house.log());
 }
 
+/// Regression: one client took all descriptors, and nobody else was answered, not even who looks after the server.
+#[test]
+fn one_client_leaves_connections_to_others() {
+    use std::io::{Read as _, Write as _};
+    let mut house = House::started_before("room");
+    let serve = format!("ulimit -n 400 && exec '{}' serve", env!("CARGO_BIN_EXE_ferrobase"));
+    let log = std::fs::File::create(house.root.join("log")).expect("a log");
+    let mut command = house.command_of("sh", &["-c", &serve]);
+    command.env("FERROBASE_DEV", "true").env("FERROBASE_MIGRATIONS", "none");
+    house.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().expect("a shell"));
+    let [api, _, _, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    // Whether somebody at this address of the machine is answered.
+    let is_served = |from: &str| {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+        let own: std::net::SocketAddr = format!("{from}:0").parse().expect("an address");
+        let server: std::net::SocketAddr = format!("127.0.0.1:{api}").parse().expect("an address");
+        socket.bind(&own.into()).expect("bound");
+        socket.connect_timeout(&server.into(), Duration::from_secs(5)).expect("connected");
+        let mut stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("an option");
+        let mut answer = String::new();
+        let asked = stream.write_all(b"GET /health HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
+        let _ = asked.and_then(|()| stream.read_to_string(&mut answer));
+        answer.starts_with("HTTP/1.1 200 ")
+    };
+    assert!(is_served("127.0.0.1"));
+    let silent: Vec<TcpStream> = (0..600).map(|_| TcpStream::connect(("127.0.0.1", api)).expect("connected")).collect();
+    until("the room of this client is taken", || !is_served("127.0.0.1"));
+    assert!(is_served("127.0.0.2"), "{}", house.log());
+    assert_eq!(house.get(admin, "/ready").0, 200);
+    assert_eq!(house.log().matches("connections are refused").count(), 1, "{}", house.log());
+    drop(silent);
+    until("it is served again", || is_served("127.0.0.1"));
+    house.signal(Signal::TERM);
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+}
+
 /// Names and owners of everything below a folder.
 fn owners(folder: &Path) -> Vec<(PathBuf, u32)> {
     use std::os::unix::fs::MetadataExt as _;

@@ -385,6 +385,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::super::listen::{Listener, serve};
+    use super::super::room::Entrance;
     use super::*;
 
     /// Refuses while it is told so, each request after a moment.
@@ -429,7 +430,7 @@ mod tests {
         let address = listener.local_addr().expect("its address");
         let (pool, traffic, draining) = (Arc::<Pool>::default(), Traffic::default(), Draining::default());
         let (shared, counted, state) = (pool.clone(), traffic.clone(), draining.clone());
-        let server = serve(vec![Listener::Tcp(listener)], 1, move || {
+        let server = serve(vec![Listener::Tcp(listener)], Entrance::apart(), 1, move || {
             let pool = shared.clone();
             let handler = move |request: HttpRequest, _body: Bytes| {
                 pool.handled.fetch_add(1, Ordering::Relaxed);

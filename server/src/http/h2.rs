@@ -21,7 +21,8 @@ use actix_http::{BoxedPayloadStream, HttpMessage as _, Payload, Request, Respons
 use actix_service::Service;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, HttpDate, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, HttpDate, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use actix_web::http::{Method, StatusCode, Uri};
 use bytes::Bytes;

@@ -25,6 +25,7 @@ use super::connection::{HEAD_TIMEOUT, KEEP_ALIVE, LINGER, Secure};
 use super::door::{Door, Doorway};
 use super::gate::{Answer, Gate, Opening};
 use super::lenient::Lenient;
+use super::room::Entrance;
 use super::takeover::Takeover;
 
 /// A listening socket.
@@ -39,11 +40,18 @@ pub enum Listener {
 /// A worker's threads for blocking work, by default 512 divided by the workers. A disk that stalls keeps up to 128 of them
 /// (`storage::backend::folder`), and all may be this worker's.
 const BLOCKING_THREADS: usize = 256;
+/// Connections beyond the room that a worker may have for a moment, because it has not closed them yet.
+const SPARE: usize = 1024;
 
 /// A server that runs one `app` per worker. Signals are left to the caller; on a stop, idle connections are closed and
 /// requests in flight get `shutdown_seconds`. If a client hangs up, its request is dropped at once and its resources
-/// are freed.
-pub fn serve<F, I, S, B>(listeners: Vec<Listener>, shutdown_seconds: u64, app: F) -> io::Result<Server>
+/// are freed. Connections that find no room at the `entrance` are closed at once.
+pub fn serve<F, I, S, B>(
+    listeners: Vec<Listener>,
+    entrance: Entrance,
+    shutdown_seconds: u64,
+    app: F,
+) -> io::Result<Server>
 where
     F: Fn() -> I + Send + Clone + 'static,
     I: IntoServiceFactory<S, Request>,
@@ -56,6 +64,8 @@ where
     B: MessageBody + 'static,
 {
     let mut builder: ServerBuilder = Server::build()
+        // At the server's own limit new connections would wait, also those that would be refused.
+        .max_concurrent_connections(entrance.most().saturating_add(SPARE))
         .shutdown_timeout(shutdown_seconds)
         .worker_max_blocking_threads(BLOCKING_THREADS)
         .disable_signals();
@@ -63,16 +73,21 @@ where
     for listener in listeners {
         let app = app.clone();
         let stopping = stopping.clone();
+        let entrance = entrance.clone();
         builder = match listener {
             Listener::Tcp(listener) => {
                 let local = listener.local_addr()?;
                 builder.listen("http", listener, move || {
                     let door = Door::default();
+                    let entrance = entrance.clone();
                     fn_service(move |stream: TcpStream| {
-                        super::connection::prepare(&stream);
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
-                        let stream = Lenient::new(stream).through(Doorway::of(&door, peer, false));
-                        async move { Ok::<_, DispatchError>((stream, peer)) }
+                        let place = entrance.enter(peer.map(|peer| peer.ip()));
+                        let accepted = place.map(|place| {
+                            super::connection::prepare(&stream);
+                            (Lenient::new(stream).at(place).through(Doorway::of(&door, peer, false)), peer)
+                        });
+                        async move { accepted.ok_or_else(no_room) }
                     })
                     .and_then(to_its_end(http(stopping.clone(), false).local_addr(local).h1(with_config(app()))))
                 })?
@@ -82,25 +97,37 @@ where
                 let local = listener.local_addr()?;
                 builder.listen("https", listener, move || {
                     let (server, door) = (server.clone(), Door::default());
-                    fn_service(move |stream: TcpStream| super::tls::accept(server.clone(), door.clone(), stream))
-                        .and_then(encrypted(
-                            to_its_end(http(stopping.clone(), true).local_addr(local).h1(with_config(app()))),
-                            with_config(app()),
-                            stopping.clone(),
-                        ))
+                    let entrance = entrance.clone();
+                    fn_service(move |stream: TcpStream| {
+                        let place = entrance.enter(stream.peer_addr().ok().map(|peer| peer.ip()));
+                        let (server, door) = (server.clone(), door.clone());
+                        async move { super::tls::accept(server, door, stream, place.ok_or_else(no_room)?).await }
+                    })
+                    .and_then(encrypted(
+                        to_its_end(http(stopping.clone(), true).local_addr(local).h1(with_config(app()))),
+                        with_config(app()),
+                        stopping.clone(),
+                    ))
                 })?
             }
             Listener::Unix(listener) => builder.listen_uds("http", listener, move || {
                 let door = Door::default();
+                let entrance = entrance.clone();
                 fn_service(move |stream: UnixStream| {
-                    let stream = Lenient::new(stream).through(Doorway::of(&door, None, false));
-                    async move { Ok::<_, DispatchError>((stream, None::<SocketAddr>)) }
+                    let accepted = entrance.enter(None).map(|place| {
+                        (Lenient::new(stream).at(place).through(Doorway::of(&door, None, false)), None::<SocketAddr>)
+                    });
+                    async move { accepted.ok_or_else(no_room) }
                 })
                 .and_then(to_its_end(http(stopping.clone(), false).h1(with_config(app()))))
             })?,
         };
     }
     Ok(builder.run())
+}
+
+fn no_room() -> DispatchError {
+    DispatchError::Io(io::Error::other("there is no room for another connection"))
 }
 
 /// The HTTP service for every kind of socket.

@@ -22,6 +22,7 @@ pub mod origin;
 pub mod page;
 pub mod prometheus;
 pub mod request_id;
+pub mod room;
 pub mod span;
 pub mod takeover;
 #[cfg(feature = "https")]

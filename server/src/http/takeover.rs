@@ -3,7 +3,7 @@
 //! The HTTP library would keep its state and two buffers of 8 kB for the life of the socket. So it is told that the
 //! connection has ended, and the stream goes to the new owner. The worker counts the connection until that ends.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,6 +14,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::LocalBoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::room::Place;
 
 /// A connection over any transport.
 pub trait Wire: AsyncRead + AsyncWrite + Unpin {}
@@ -43,11 +45,16 @@ enum State {
     Gone,
 }
 
-/// The takeover state of a connection.
+/// The takeover state of a connection, and its place, which whoever takes it over keeps.
 #[derive(Default)]
-pub struct Takeover(RefCell<State>);
+pub struct Takeover(RefCell<State>, OnceCell<Place>);
 
 impl Takeover {
+    /// Keeps the connection's place as long as this is there.
+    pub fn keep(&self, place: Place) {
+        let _ = self.1.set(place);
+    }
+
     /// Whether HTTP ends after what is being written.
     pub fn is_due(&self) -> bool {
         matches!(*self.0.borrow(), State::Due(..))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::bus::NatsConfig;
 use super::presence::Sizes;
 use crate::config::Reader;
+use crate::http::room;
 
 /// Whether realtime is part of the full server or runs alone as a drop-in with upstream's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl RealtimeConfig {
                 &["FERROBASE_REALTIME_MAX_CONCURRENT_USERS", "TENANT_MAX_CONCURRENT_USERS"],
                 if alone { 200 } else { 0 },
             ),
-            max_sockets: number(&["FERROBASE_REALTIME_MAX_SOCKETS"], descriptors() / 2),
+            max_sockets: number(&["FERROBASE_REALTIME_MAX_SOCKETS"], room::most().min(room::descriptors() / 2)),
             max_sockets_per_address: number(
                 &["FERROBASE_REALTIME_MAX_SOCKETS_PER_ADDRESS"],
                 if alone { 0 } else { 2000 },
@@ -148,10 +149,4 @@ impl RealtimeConfig {
 /// So many times 2 to the power of `scale`; 0 means no limit.
 fn bytes(count: usize, scale: u32) -> usize {
     if count == 0 { usize::MAX } else { count.saturating_mul(1 << scale) }
-}
-
-/// How many files and sockets the process may have open.
-fn descriptors() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(1 << 20)
 }

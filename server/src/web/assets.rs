@@ -70,7 +70,8 @@ pub(super) async fn serve(request: HttpRequest) -> HttpResponse {
     // A name with an extension is a missing file, and programs look for well-known ones; anything else is a page of the app.
     if wanted.starts_with("assets/")
         || wanted.starts_with(".well-known/")
-        || wanted.rsplit('/').next().is_some_and(|name| name.contains('.')) {
+        || wanted.rsplit('/').next().is_some_and(|name| name.contains('.'))
+    {
         return HttpResponse::NotFound().content_type("text/plain; charset=utf-8").body("There is no such file.\n");
     }
     match find("index.html", &request) {

@@ -15,6 +15,7 @@ use crate::config::rest::RestServer;
 use crate::config::{self, Reader, RestConfig, Source};
 use crate::db::{self, Pool, PoolOptions};
 use crate::http::listen::{Listener, serve};
+use crate::http::room::Entrance;
 use crate::migrate;
 use crate::rest::admin::{self, Admin, MainSocket};
 use crate::rest::live::Live;
@@ -65,7 +66,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         let (listener, _) = bind(&listen.admin_host, port, listen.admin_unix_socket.as_ref(), false)?;
         let admin = Admin { rest, main_socket: socket };
         let app = move || ActixApp::new().configure(|service| admin::configure(admin.clone(), service));
-        Some(serve(vec![listener], 0, app)?)
+        Some(serve(vec![listener], Entrance::apart(), 0, app)?)
     } else {
         None
     };

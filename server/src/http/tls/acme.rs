@@ -79,20 +79,18 @@ pub async fn follow(config: AcmeConfig, folder: PathBuf, certificates: Arc<Certi
     }
 }
 
-/// The certificate in the folder, if it is for these names, and when it has to be renewed: at once if another authority gave it.
+/// The certificate in the folder, and when it has to be renewed: at once if it is for other names or another authority gave it.
 fn kept(config: &AcmeConfig, folder: &Path) -> Option<(CertifiedKey, SystemTime)> {
     let text = std::fs::read_to_string(folder.join(NAMES)).ok()?;
     let mut lines = text.lines().peekable();
     let authority = lines.next_if(|line| line.contains("://")).map(str::to_owned);
-    if lines.ne(config.domains.iter().map(String::as_str)) {
-        return None;
-    }
+    let has_our_names = lines.eq(config.domains.iter().map(String::as_str));
     let (chain, key) = (std::fs::read(folder.join(CERTIFICATE)).ok()?, std::fs::read(folder.join(KEY)).ok()?);
     let certificate = certified(&chain, &key).ok()?;
     let due = renewal(certificate.cert.first()?)?;
     // Earlier versions named it only beside the account.
     let is_ours = authority.or_else(|| known_authority(folder)).is_none_or(|authority| authority == config.directory);
-    Some((certificate, if is_ours { due } else { UNIX_EPOCH }))
+    Some((certificate, if is_ours && has_our_names { due } else { UNIX_EPOCH }))
 }
 
 /// The authority of the account in the folder.
@@ -271,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_certificate_is_used_only_for_its_names() {
+    fn a_stored_certificate_is_used_until_there_is_another() {
         let folder = tempfile::tempdir().expect("a folder");
         let key = KeyPair::generate().expect("a key");
         let certificate = CertificateParams::new(["a.example".to_owned()]).expect("a name").self_signed(&key);
@@ -287,7 +285,8 @@ mod tests {
         assert!(kept(&config(&["a.example"]), folder.path()).is_none(), "it was not finished");
         write(folder.path(), NAMES, b"a.example").expect("written");
         assert!(kept(&config(&["a.example"]), folder.path()).is_some());
-        assert!(kept(&config(&["a.example", "b.example"]), folder.path()).is_none());
+        let (_, due) = kept(&config(&["a.example", "b.example"]), folder.path()).expect("a certificate");
+        assert_eq!(due, UNIX_EPOCH, "served until there is one for both names");
         let at = |directory: &str| AcmeConfig { directory: directory.to_owned(), ..config(&["a.example"]) };
         write(folder.path(), NAMES, b"https://tests.example/directory\na.example\n").expect("written");
         let due = |directory: &str| kept(&at(directory), folder.path()).expect("a certificate").1;

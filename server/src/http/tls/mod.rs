@@ -31,6 +31,7 @@ use tokio_rustls::server::TlsStream;
 use super::door::{Door, Doorway};
 use super::lenient::Lenient;
 use super::listen::Listener;
+use super::room::Place;
 use crate::config::{CertificateSource, TlsConfig};
 
 /// How long a handshake may take.
@@ -124,19 +125,20 @@ pub type Plain = (Lenient<TlsStream<TcpStream>>, Option<SocketAddr>);
 /// A connection after its handshake.
 pub type Encrypted = (Lenient<TlsStream<TcpStream>>, Protocol, Option<SocketAddr>);
 
-/// Makes the handshake. `door` is the worker's.
+/// Makes the handshake. `door` is the worker's, `place` the connection's.
 pub async fn accept(
     server: Arc<rustls::ServerConfig>,
     door: Door,
     stream: TcpStream,
+    place: Place,
 ) -> Result<Encrypted, DispatchError> {
     super::connection::prepare(&stream);
     let peer = stream.peer_addr().ok();
     let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(server).accept(stream));
     let stream = handshake.await.map_err(|_| DispatchError::SlowRequestTimeout)?.map_err(DispatchError::Io)?;
     match stream.get_ref().1.alpn_protocol() {
-        Some(b"h2") => Ok((Lenient::opaque(stream), Protocol::Http2, peer)),
+        Some(b"h2") => Ok((Lenient::opaque(stream).at(place), Protocol::Http2, peer)),
         Some(ACME_TLS) => Err(DispatchError::Io(io::Error::other("an authority has checked a name"))),
-        _ => Ok((Lenient::new(stream).through(Doorway::of(&door, peer, true)), Protocol::Http1, peer)),
+        _ => Ok((Lenient::new(stream).at(place).through(Doorway::of(&door, peer, true)), Protocol::Http1, peer)),
     }
 }
