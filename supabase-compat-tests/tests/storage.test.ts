@@ -50,6 +50,33 @@ describe("objects", () => {
     expect(await (await supabase.storage.from(bucket()).download(path)).data?.text()).toBe("by link");
   });
 
+  it("are read, copied, moved and removed only as the version that is asked for", async () => {
+    const { supabase, user } = await signedUp();
+    const files = supabase.storage.from(bucket());
+    const path = `${user.id}/versions.txt`;
+    const version = async (of: string) => (await files.info(of)).data?.version ?? "";
+    await files.upload(path, "one", { contentType: "text/plain" });
+    const former = await version(path);
+    await files.upload(path, "two", { contentType: "text/plain", upsert: true });
+    const current = await version(path);
+    expect(current).not.toBe(former);
+    expect(await (await files.download(path, { versionId: current })).data?.text()).toBe("two");
+    expect((await files.download(path, { versionId: former })).error).toBeTruthy();
+    expect((await files.info(path, { versionId: current })).data).toMatchObject({ version: current });
+    const missing = { message: "Object not found" };
+    expect((await files.info(path, { versionId: former })).error).toMatchObject(missing);
+    expect((await files.createSignedUrl(path, 60, { versionId: former })).error).toMatchObject(missing);
+    expect((await files.copy(path, `${user.id}/copy.txt`, { sourceVersionId: former })).error).toMatchObject(missing);
+    expect((await files.move(path, `${user.id}/moved.txt`, { sourceVersionId: former })).error).toMatchObject(missing);
+    expect((await files.remove([{ path, versionId: former }])).data).toEqual([]);
+    const signed = await files.createSignedUrl(path, 60, { versionId: current });
+    expect(await (await fetch(signed.data?.signedUrl ?? "")).text()).toBe("two");
+    expect((await files.copy(path, `${user.id}/copy.txt`, { sourceVersionId: current })).error).toBeNull();
+    await files.upload(path, "three", { contentType: "text/plain", upsert: true });
+    expect((await fetch(signed.data?.signedUrl ?? "")).status).toBe(400);
+    expect((await files.remove([{ path, versionId: await version(path) }, `${user.id}/copy.txt`])).data).toHaveLength(2);
+  });
+
   it("respect their bucket's limits and need a token", async () => {
     const { supabase, user } = await signedUp();
     const large = await supabase.storage.from(bucket()).upload(`${user.id}/large`, "x".repeat(5000));

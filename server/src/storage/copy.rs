@@ -27,6 +27,8 @@ const TRIES: usize = 5;
 pub struct Route {
     pub from_bucket: String,
     pub from_key: String,
+    /// The version that the source must still have.
+    pub from_version: Option<String>,
     pub to_bucket: String,
     pub to_key: ObjectKey,
 }
@@ -40,6 +42,7 @@ impl Route {
             to_bucket: to_bucket.unwrap_or_else(|| from_bucket.clone()),
             from_bucket: valid_bucket(from_bucket)?,
             from_key: text("sourceKey")?,
+            from_version: fields.string("sourceVersionId")?,
             to_key: ObjectKey::parse(&text("destinationKey")?)?,
         };
         // No name contains NUL, and PostgreSQL would refuse the parameter.
@@ -47,6 +50,10 @@ impl Route {
             return Err(StorageError::NoSuchKey);
         }
         Ok(route)
+    }
+
+    fn means(&self, source: &Object) -> bool {
+        source.is_version(self.from_version.as_deref())
     }
 }
 
@@ -148,7 +155,7 @@ impl Storage {
         let owner = caller.subject();
         let tx = self.as_caller(caller, scope).await?;
         let source = queries::find_object(&tx, &route.from_bucket, &route.from_key).await?;
-        let Some(source) = source else {
+        let Some(source) = source.filter(|source| route.means(source)) else {
             tx.rollback().await?;
             return Err(StorageError::NoSuchKey);
         };
@@ -305,7 +312,8 @@ impl Storage {
             owner: owner.as_deref(),
         };
         let tx = self.as_caller(caller, scope).await?;
-        let Some(source) = queries::find_object(&tx, &route.from_bucket, &route.from_key).await? else {
+        let source = queries::find_object(&tx, &route.from_bucket, &route.from_key).await?;
+        let Some(source) = source.filter(|source| route.means(source)) else {
             tx.rollback().await?;
             return Err(StorageError::NoSuchKey);
         };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::backend::Place;
 use super::error::StorageError;
-use super::fields::JsonBody;
+use super::fields::{Fields, JsonBody};
 use super::list::with_short_times;
 use super::queries::{self, Object};
 use super::{Scope, Storage, name_in, valid_bucket_in};
@@ -21,11 +21,14 @@ pub async fn one(storage: web::Data<Storage>, request: HttpRequest) -> Result<Ht
     let caller = storage.require_caller(&request)?;
     let bucket = valid_bucket_in(&request, "/object/")?;
     let name = name_in(&request, "/object/")?;
-    storage.delete_object(&caller, &Scope::of(&request, "storage.object.delete"), &bucket, &name).await?;
+    let version = Fields::of_query(request.query_string()).string("versionId")?;
+    let scope = Scope::of(&request, "storage.object.delete");
+    storage.delete_object(&caller, &scope, &bucket, &name, version.as_deref()).await?;
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully deleted" })))
 }
 
-/// `DELETE /object/{bucket}` with exact keys. Returns the deleted rows; others are left out silently.
+/// `DELETE /object/{bucket}` with exact keys, each alone or with the version that it must still have. Returns the deleted rows; others
+/// are left out silently.
 pub async fn many(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -33,17 +36,30 @@ pub async fn many(
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let bucket = valid_bucket_in(&request, "/object/")?;
-    let names = body.fields()?.some_strings("prefixes", usize::MAX)?;
-    if storage.config.hard_limits && names.len() > HARD_LIMIT {
+    let entries = body.fields()?.some_pairs("prefixes", ["path", "versionId"])?;
+    if storage.config.hard_limits && entries.len() > HARD_LIMIT {
         return Err(StorageError::InvalidRequest(format!(
             "Bulk object requests are limited to {HARD_LIMIT} objects per request."
         )));
     }
     let scope = Scope::of(&request, "storage.object.delete_many");
     let mut rows: Vec<Value> = Vec::new();
-    for batch in names.chunks(BATCH) {
+    for batch in entries.chunks(BATCH) {
+        let (mut names, mut keys, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, version) in batch {
+            match version {
+                Some(version) => {
+                    keys.push(name.as_str());
+                    versions.push(version.as_str());
+                }
+                None => names.push(name.clone()),
+            }
+        }
         let tx = storage.as_caller(&caller, &scope).await?;
-        let gone = queries::delete_objects(&tx, &bucket, batch).await?;
+        let mut gone = queries::delete_objects(&tx, &bucket, &names).await?;
+        if !keys.is_empty() {
+            gone.extend(queries::delete_versions(&tx, &bucket, &keys, &versions).await?);
+        }
         tx.commit().await?;
         storage.remove_files(&bucket, gone.iter().map(|(object, _)| object)).await;
         rows.extend(gone.into_iter().map(|(_, row)| shown(row)));
@@ -69,22 +85,27 @@ pub fn shown(row: Value) -> Value {
 }
 
 impl Storage {
-    /// Removes an object as the caller.
+    /// Removes an object as the caller; with a version, only if it still has that one.
     pub(super) async fn delete_object(
         &self,
         caller: &Caller,
         scope: &Scope,
         bucket: &str,
         name: &str,
+        version: Option<&str>,
     ) -> Result<(), StorageError> {
-        // No name contains NUL, and PostgreSQL would refuse the parameter.
-        if name.contains('\0') {
+        // No name and no version contains NUL, and PostgreSQL would refuse the parameter.
+        if name.contains('\0') || version.is_some_and(|version| version.contains('\0')) {
             return Err(StorageError::NoSuchKey);
         }
         let tx = self.as_caller(caller, scope).await?;
-        let gone = queries::delete_objects(&tx, bucket, &[name.to_owned()]).await?;
+        let gone = match version {
+            Some(version) => queries::delete_versions(&tx, bucket, &[name], &[version]).await?,
+            None => queries::delete_objects(&tx, bucket, &[name.to_owned()]).await?,
+        };
         if gone.is_empty() {
             let seen = queries::find_object(&tx, bucket, name).await?;
+            let seen = seen.filter(|object| object.is_version(version));
             tx.rollback().await?;
             return Err(match seen {
                 Some(_) => StorageError::AccessDenied("Access denied".to_owned()),

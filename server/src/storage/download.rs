@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::backend::{Place, wrong_size};
 use super::error::StorageError;
+use super::fields::Fields;
 use super::key::{self, ObjectKey};
 use super::queries::{self, Bucket, Object};
 use super::signed::Scope as UrlScope;
@@ -98,6 +99,11 @@ pub async fn authenticated(storage: web::Data<Storage>, request: HttpRequest) ->
     send_found(find().await?, find, async |found| storage.send(&request, found).await).await
 }
 
+/// `?versionId=`: the version that must still be the object's.
+fn named_version(request: &HttpRequest) -> Result<Option<String>, StorageError> {
+    Fields::of_query(request.query_string()).string("versionId")
+}
+
 /// The name of the operation for policies.
 fn operation_of(request: &HttpRequest) -> &'static str {
     match *request.method() {
@@ -157,6 +163,7 @@ impl Storage {
             Err(_) => None,
         };
         let (bucket, key) = bucket_and_key(request, literal)?;
+        let version = named_version(request)?;
         let scope = Scope::of(request, operation);
         let (object, audience) = match caller {
             Some(caller) => {
@@ -169,13 +176,16 @@ impl Storage {
             }
             None => (self.find_in_public(&bucket, &key).await?, Audience::Everyone),
         };
-        Ok(Found { object: object.ok_or(StorageError::NoSuchKey)?, bucket, key, audience })
+        let object = object.filter(|object| object.is_version(version.as_deref())).ok_or(StorageError::NoSuchKey)?;
+        Ok(Found { object, bucket, key, audience })
     }
 
     /// An object in a public bucket.
     pub async fn find_public(&self, request: &HttpRequest, literal: &str) -> Result<Found, StorageError> {
         let (bucket, key) = valid_bucket_and_key(request, literal)?;
-        let object = self.find_in_public(&bucket, &key).await?.ok_or(StorageError::NoSuchKey)?;
+        let version = named_version(request)?;
+        let object = self.find_in_public(&bucket, &key).await?;
+        let object = object.filter(|object| object.is_version(version.as_deref())).ok_or(StorageError::NoSuchKey)?;
         Ok(Found { bucket, key, object, audience: Audience::Everyone })
     }
 
@@ -207,11 +217,14 @@ impl Storage {
         let (bucket, key) = valid_bucket_and_key(request, literal)?;
         let token = token_in_query(request)?;
         let claims = self.signer.verify(&token, UrlScope::Download, &format!("{bucket}/{}", key.as_str()))?;
+        let version = named_version(request)?;
         let ask = async |client: &Client, [read]: [Statement; 1]| {
             queries::read_object(client, &read, &bucket, key.as_str()).await
         };
         let object = self.look_as_service([queries::FIND_OBJECT], ask).await?;
-        let object = object.ok_or(StorageError::NoSuchKey)?;
+        let is_meant =
+            |object: &Object| object.is_version(claims.version.as_deref()) && object.is_version(version.as_deref());
+        let object = object.filter(is_meant).ok_or(StorageError::NoSuchKey)?;
         Ok((Found { bucket, key, object, audience: Audience::Link(claims.exp) }, claims.transformations))
     }
 

@@ -222,6 +222,17 @@ impl Fields {
 
     /// A list of strings, or null.
     pub fn strings(&self, name: &str) -> Result<Given<Vec<String>>, StorageError> {
+        self.items(name, |position, item| {
+            as_string(item).ok_or_else(|| self.refuse(name, &format!("{position} must be string")).joined(name))
+        })
+    }
+
+    /// A list whose items `read` understands, or null.
+    fn items<T>(
+        &self,
+        name: &str,
+        read: impl Fn(usize, &Value) -> Result<T, StorageError>,
+    ) -> Result<Given<Vec<T>>, StorageError> {
         let Some(value) = self.find(name) else { return Ok(Given::Absent) };
         let items = match value {
             Value::Array(items) => items.as_slice(),
@@ -229,17 +240,50 @@ impl Fields {
             Value::Object(_) => return Err(self.refuse(name, "must be array")),
             single => std::slice::from_ref(single),
         };
-        let text = |(position, item)| {
-            as_string(item).ok_or_else(|| self.refuse(name, &format!("{position} must be string")).joined(name))
-        };
-        items.iter().enumerate().map(text).collect::<Result<_, _>>().map(Given::Value)
+        items
+            .iter()
+            .enumerate()
+            .map(|(position, item)| read(position, item))
+            .collect::<Result<_, _>>()
+            .map(Given::Value)
     }
 
     /// A list of one to `most` strings.
     pub fn some_strings(&self, name: &str, most: usize) -> Result<Vec<String>, StorageError> {
-        match self.strings(name)? {
+        self.some(name, most, self.strings(name)?, String::new())
+    }
+
+    /// A list of one or more strings and objects. Of each string comes the string, of each object the strings in its two fields.
+    pub fn some_pairs(
+        &self,
+        name: &str,
+        [first, second]: [&str; 2],
+    ) -> Result<Vec<(String, Option<String>)>, StorageError> {
+        let pairs = self.items(name, |position, item| {
+            if let Some(text) = as_string(item) {
+                return Ok((text, None));
+            }
+            let at = format!("{}/{name}/{position}", self.at);
+            let refused = |fault: String| {
+                // Both alternatives of the schema say what they lack.
+                let faults = [format!("{at} must be string"), fault, format!("{at} must match a schema in anyOf")];
+                StorageError::Invalid(faults.join(", "))
+            };
+            let Value::Object(fields) = alone(item) else { return Err(refused(format!("{at} must be object"))) };
+            let text = |name: &str| match fields.get(name) {
+                Some(value) => as_string(value).ok_or_else(|| refused(format!("{at}/{name} must be string"))),
+                None => Err(refused(format!("{at} must have required property '{name}'"))),
+            };
+            Ok((text(first)?, Some(text(second)?)))
+        })?;
+        self.some(name, usize::MAX, pairs, (String::new(), None))
+    }
+
+    /// A list of one to `most` items.
+    fn some<T>(&self, name: &str, most: usize, items: Given<Vec<T>>, empty: T) -> Result<Vec<T>, StorageError> {
+        match items {
             // The schema does not allow null here, so it becomes a list with an empty string.
-            Given::Null => Ok(vec![String::new()]),
+            Given::Null => Ok(vec![empty]),
             Given::Absent => Err(StorageError::Invalid(format!("{} must have required property '{name}'", self.at))),
             Given::Value(list) if list.is_empty() => Err(self.refuse(name, "must NOT have fewer than 1 items")),
             Given::Value(list) if list.len() > most => {
@@ -391,6 +435,13 @@ mod tests {
         assert_eq!(fields.size("blank").expect("size"), Given::Null);
         assert_eq!(fields.size("number").expect("size"), Given::Value(Size(60)));
         assert_eq!(fields.string("absent").expect("text"), None);
+        let pairs =
+            body(json!({ "keys": ["one", 2, { "path": "three", "id": 4 }, [{ "path": "five", "id": "six" }]] }));
+        let pair = |path: &str, id: Option<&str>| (path.to_owned(), id.map(str::to_owned));
+        assert_eq!(
+            pairs.some_pairs("keys", ["path", "id"]).expect("pairs"),
+            [pair("one", None), pair("2", None), pair("three", Some("4")), pair("five", Some("six"))]
+        );
         assert!(said(fields.size("alone")).starts_with("body/alone must be integer, body/alone must match pattern"));
     }
 
@@ -404,6 +455,10 @@ mod tests {
         assert_eq!(said(fields.strings("paths")), "body/paths/1 must be string");
         assert_eq!(said(fields.object("by")), "body/by must be object");
         assert_eq!(said(fields.some_strings("none", 9)), "body/none must NOT have fewer than 1 items");
+        assert_eq!(said(fields.some_pairs("none", ["a", "b"])), "body/none must NOT have fewer than 1 items");
+        let lacks = "body/paths/1 must be string, body/paths/1 must have required property 'a', \
+                     body/paths/1 must match a schema in anyOf";
+        assert_eq!(said(fields.some_pairs("paths", ["a", "b"])), lacks);
         assert_eq!(said(fields.some_strings("paths2", 9)), "body must have required property 'paths2'");
         assert_eq!(said(fields.require(&["limit", "prefix"])), "body must have required property 'prefix'");
         assert_eq!(said(fields.one_of("by", &["id"])), "body/by must be equal to one of the allowed values");

@@ -47,6 +47,11 @@ impl Object {
     pub fn version(&self) -> &str {
         self.version.as_deref().unwrap_or("")
     }
+
+    /// Whether this is the version that a client names, if it names one. Former versions are not kept.
+    pub fn is_version(&self, named: Option<&str>) -> bool {
+        named.is_none_or(|id| self.version.as_deref() == Some(id))
+    }
 }
 
 /// A row to write.
@@ -412,6 +417,23 @@ pub async fn delete_objects(
     );
     let statement = tx.client()?.prepare_cached(&sql).await?;
     let rows = tx.client()?.query(&statement, &[&bucket, &names]).await?;
+    rows.iter().map(|row| Ok((object(row)?, row.try_get("whole")?))).collect()
+}
+
+/// The same for objects that still have the version named beside each.
+pub async fn delete_versions(
+    tx: &Transaction,
+    bucket: &str,
+    names: &[&str],
+    versions: &[&str],
+) -> Result<Vec<(Object, Value)>, StorageError> {
+    let sql = format!(
+        "with gone as (delete from storage.objects as o using unnest($2::text[], $3::text[]) as named(key, id) \
+           where o.bucket_id = $1 and o.name = named.key and o.version = named.id returning o.*) \
+         select {OBJECT_COLUMNS}, to_jsonb(gone) as whole from gone order by name"
+    );
+    let statement = tx.client()?.prepare_cached(&sql).await?;
+    let rows = tx.client()?.query(&statement, &[&bucket, &names, &versions]).await?;
     rows.iter().map(|row| Ok((object(row)?, row.try_get("whole")?))).collect()
 }
 

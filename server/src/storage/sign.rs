@@ -27,8 +27,9 @@ fn download_token(
     path: &str,
     seconds: i64,
     transformations: Option<String>,
+    version: Option<String>,
 ) -> Result<String, StorageError> {
-    let claims = SignedUrl::download(path, seconds, transformations);
+    let claims = SignedUrl::download(path, seconds, transformations, version);
     let claims = claims.ok_or_else(|| StorageError::InvalidParameter("Invalid Parameter expiresIn".to_owned()))?;
     storage.signer.sign(&claims)
 }
@@ -38,7 +39,8 @@ fn address(route: &str, path: &str, token: &str) -> String {
     format!("{route}/{}?token={token}", path.replace('?', "%3F"))
 }
 
-/// `POST /object/sign/{bucket}/{key}`: `{signedURL}`, relative to the storage base; with `transform`, of a transformed image.
+/// `POST /object/sign/{bucket}/{key}`: `{signedURL}`, relative to the storage base; with `transform`, of a transformed image; with
+/// `versionId`, for that version only.
 pub async fn sign_download(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -49,16 +51,17 @@ pub async fn sign_download(
     let fields = body.fields()?;
     let seconds = expires_in(&fields)?;
     let transformations = storage.transformations(&fields)?;
+    let version = fields.string("versionId")?;
     drop(fields);
     let route = if transformations.is_some() { "/render/image/sign" } else { "/object/sign" };
     let path = format!("{bucket}/{}", key.as_str());
-    let token = download_token(&storage, &path, seconds, transformations)?;
+    let token = download_token(&storage, &path, seconds, transformations, version.clone())?;
     let ask = async |client: &Client, [read]: [Statement; 1]| {
         queries::read_object(client, &read, &bucket, key.as_str()).await
     };
     let scope = Scope::of(&request, "storage.object.sign");
     let found = storage.look_as_caller(&caller, &scope, [queries::FIND_OBJECT], ask).await?;
-    found.ok_or(StorageError::NoSuchKey)?;
+    found.filter(|object| object.is_version(version.as_deref())).ok_or(StorageError::NoSuchKey)?;
     Ok(HttpResponse::Ok().json(json!({ "signedURL": address(route, &path, &token) })))
 }
 
@@ -84,7 +87,7 @@ pub async fn sign_downloads(
     for name in &paths {
         answers.push(if visible.contains(name) {
             let path = format!("{bucket}/{name}");
-            let token = download_token(&storage, &path, seconds, None)?;
+            let token = download_token(&storage, &path, seconds, None, None)?;
             json!({ "error": null, "path": name, "signedURL": address("/object/sign", &path, &token) })
         } else {
             json!({

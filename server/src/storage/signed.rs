@@ -28,13 +28,16 @@ pub struct SignedUrl {
     /// The image transformations fixed when the URL was signed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub transformations: Option<String>,
+    /// The version that the link opens; any if absent.
+    #[serde(rename = "versionId", skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<String>,
     pub iat: i64,
     pub exp: i64,
 }
 
 impl SignedUrl {
     /// A token for downloads; `None` if its expiry is out of range.
-    pub fn download(url: &str, seconds: i64, transformations: Option<String>) -> Option<Self> {
+    pub fn download(url: &str, seconds: i64, transformations: Option<String>, version: Option<String>) -> Option<Self> {
         let iat = Utc::now().timestamp();
         // 2^53 milliseconds, the last instant that JavaScript can represent.
         let exp = iat.checked_add(seconds).filter(|exp| *exp <= 9_007_199_254_740)?;
@@ -44,6 +47,7 @@ impl SignedUrl {
             owner: None,
             upsert: false,
             transformations,
+            version,
             iat,
             exp,
         })
@@ -59,6 +63,7 @@ impl SignedUrl {
             owner,
             upsert,
             transformations: None,
+            version: None,
             iat,
             exp: iat.saturating_add(seconds),
         }
@@ -128,7 +133,16 @@ mod tests {
     use super::*;
 
     fn claims(scope: Scope, exp: i64) -> SignedUrl {
-        SignedUrl { url: "b/k".into(), scope, owner: None, upsert: false, transformations: None, iat: 0, exp }
+        SignedUrl {
+            url: "b/k".into(),
+            scope,
+            owner: None,
+            upsert: false,
+            transformations: None,
+            version: None,
+            iat: 0,
+            exp,
+        }
     }
 
     #[test]
@@ -168,7 +182,7 @@ mod tests {
 
     #[test]
     fn no_url_expires_after_the_last_valid_date() {
-        assert!(SignedUrl::download("b/k", 60, None).is_some());
-        assert!(SignedUrl::download("b/k", 9_007_199_254_740, None).is_none());
+        assert!(SignedUrl::download("b/k", 60, None, None).is_some());
+        assert!(SignedUrl::download("b/k", 9_007_199_254_740, None, None).is_none());
     }
 }

@@ -21,6 +21,7 @@ mod storage_routes;
 mod storage_s3;
 mod storage_settings;
 mod storage_store;
+mod storage_versions;
 mod third_party;
 mod types;
 mod uploads;

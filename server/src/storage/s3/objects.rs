@@ -317,7 +317,7 @@ pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
             user_metadata: Some(said.user_metadata),
         }
     });
-    let route = Route { from_bucket, from_key, to_bucket: call.bucket.clone(), to_key: key };
+    let route = Route { from_bucket, from_key, from_version: None, to_bucket: call.bucket.clone(), to_key: key };
     let scope = call.scope("object.copy");
     let (conditions, upsert) = (source_conditions(&call), may_replace(&call)?);
     let copied = call.storage.copy_object(&call.caller, &scope, &route, changes, &conditions, upsert).await;
@@ -329,7 +329,7 @@ pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
 
 /// `DELETE`: succeeds for missing objects too.
 pub async fn delete(call: Call, name: &str) -> Result<HttpResponse, StorageError> {
-    match call.storage.delete_object(&call.caller, &call.scope("object.delete"), &call.bucket, name).await {
+    match call.storage.delete_object(&call.caller, &call.scope("object.delete"), &call.bucket, name, None).await {
         Err(StorageError::NoSuchKey) => drop(call.storage.require_bucket(&call.bucket).await?),
         outcome => outcome?,
     }
