@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use actix_web::http::Method;
 use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ pub async fn create(
     let kind = fields.one_of("type", &["STANDARD", "ANALYTICS"])?;
     let limit = fields.size("file_size_limit")?;
     let types = fields.strings("allowed_mime_types")?;
+    let versioning = versioning_status(&fields)?;
     drop(fields);
     if !is_new_bucket_name(&name) || !is_bucket_name(&id) {
         return Err(StorageError::InvalidBucketName);
@@ -57,6 +59,7 @@ pub async fn create(
     if kind == Some("ANALYTICS") {
         return Err(StorageError::FeatureNotEnabled("Iceberg buckets are not enabled for this tenant"));
     }
+    refuse_versioning(versioning)?;
     let bucket = NewBucket {
         file_size_limit: storage.limit_in_bytes(limit)?.into_option(),
         allowed_mime_types: checked_types(types)?.into_option(),
@@ -66,6 +69,18 @@ pub async fn create(
     };
     storage.create_bucket(&caller, &Scope::of(&request, "storage.bucket.create"), &bucket).await?;
     Ok(HttpResponse::Ok().json(json!({ "name": name })))
+}
+
+fn versioning_status(fields: &Fields) -> Result<Option<&'static str>, StorageError> {
+    fields.one_of("versioning_status", &["DISABLED", "ENABLED", "SUSPENDED"])
+}
+
+/// Former versions of objects are not kept, so a bucket's status can only be the one that it has.
+fn refuse_versioning(status: Option<&str>) -> Result<(), StorageError> {
+    match status {
+        None | Some("DISABLED") => Ok(()),
+        Some(_) => Err(StorageError::FeatureNotEnabled("object versioning")),
+    }
 }
 
 /// `GET /bucket`: the buckets that the caller may see.
@@ -162,17 +177,19 @@ pub async fn update(
     let id = bucket_in(&request, "/bucket/")?;
     let fields = body.fields()?;
     let known = ["public", "file_size_limit", "allowed_mime_types"];
-    if !known.iter().any(|name| fields.has(name)) {
+    if !known.iter().any(|name| fields.has(name)) && !fields.has("versioning_status") {
         let missing = known.map(|name| format!("body must have required property '{name}'")).join(", ");
         return Err(StorageError::Invalid(format!("{missing}, body must match a schema in anyOf")));
     }
     let public = fields.boolean("public")?;
     let limit = storage.limit_in_bytes(fields.size("file_size_limit")?)?;
     let types = checked_types(fields.strings("allowed_mime_types")?)?;
+    let versioning = versioning_status(&fields)?;
     drop(fields);
     if !is_bucket_name(&id) {
         return Err(StorageError::InvalidBucketName);
     }
+    refuse_versioning(versioning)?;
     let (set_limit, limit) = (!limit.is_absent(), limit.into_option());
     let (set_types, types) = (!types.is_absent(), types.into_option());
     let tx = storage.as_caller(&caller, &Scope::of(&request, "storage.bucket.update")).await?;
@@ -206,6 +223,20 @@ pub async fn delete(
     let id = bucket_in(&request, "/bucket/")?;
     storage.delete_bucket(&caller, &Scope::of(&request, "storage.bucket.delete"), &id).await?;
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully deleted" })))
+}
+
+/// `/bucket/{id}/lifecycle`: a bucket's rules for former versions, which are not kept.
+pub async fn lifecycle(
+    storage: web::Data<Storage>,
+    request: HttpRequest,
+    body: JsonBody,
+) -> Result<HttpResponse, StorageError> {
+    storage.require_caller(&request)?;
+    match *request.method() {
+        Method::PUT => body.fields()?.require(&["rules"])?,
+        _ => body.check_if_any()?,
+    }
+    Err(StorageError::FeatureNotEnabled("object lifecycles"))
 }
 
 /// `POST /bucket/{id}/empty`: for service_role. The removal of the existing objects continues after the answer.

@@ -164,3 +164,43 @@ async fn a_removal_of_a_former_version_removes_nothing() {
                    body/prefixes/0 must match a schema in anyOf";
     assert_eq!(refusal(&reply), (400, "400", "Error", "InvalidRequest", message));
 }
+
+#[actix_web::test]
+async fn versioning_and_rules_for_former_versions_are_refused() {
+    let app = app().await;
+    let service = app.service();
+    let off = |feature: &str| format!("The feature {feature} is not enabled for this resource");
+    let (versioning, lifecycle) = (off("object versioning"), off("object lifecycles"));
+    let code = "FeatureNotEnabled";
+    for status in ["ENABLED", "SUSPENDED"] {
+        let made = service.post("/storage/v1/bucket", json!({ "name": "b", "versioning_status": status })).await;
+        assert_eq!(refusal(&made), (400, "409", code, code, versioning.as_str()));
+        for body in [json!({ "versioning_status": status }), json!({ "versioning_status": status, "public": true })] {
+            let changed = service.put("/storage/v1/bucket/private", body).await;
+            assert_eq!(refusal(&changed), (400, "409", code, code, versioning.as_str()));
+        }
+    }
+    assert_eq!(service.get("/storage/v1/bucket/b").await.body["code"], "NoSuchBucket");
+    assert_eq!(service.get("/storage/v1/bucket/private").await.body["public"], false);
+    let unknown = service.post("/storage/v1/bucket", json!({ "name": "b", "versioning_status": "ON" })).await;
+    assert_eq!(unknown.body["message"], "body/versioning_status must be equal to one of the allowed values");
+    let made = service.post("/storage/v1/bucket", json!({ "name": "b", "versioning_status": "DISABLED" })).await;
+    assert_eq!((made.status, &made.body), (200, &json!({ "name": "b" })));
+    let changed = service.put("/storage/v1/bucket/b", json!({ "versioning_status": "DISABLED" })).await;
+    assert_eq!((changed.status, &changed.body), (200, &json!({ "message": "Successfully updated" })));
+
+    let rules = json!({ "rules": [{ "status": "Enabled", "filter": {}, "noncurrentVersionExpiration": { "noncurrentDays": 1 } }] });
+    for (method, body) in [(Method::GET, None), (Method::PUT, Some(rules)), (Method::DELETE, Some(json!({})))] {
+        let request = service.request(method.clone(), "/storage/v1/bucket/private/lifecycle");
+        let reply = send(match body {
+            Some(body) => request.json(&body),
+            None => request,
+        })
+        .await;
+        assert_eq!(refusal(&reply), (400, "409", code, code, lifecycle.as_str()), "{method}");
+    }
+    let none = service.put("/storage/v1/bucket/private/lifecycle", json!({})).await;
+    assert_eq!(none.body["message"], "body must have required property 'rules'");
+    let stranger = send(app.plain(Method::GET, "/storage/v1/bucket/private/lifecycle")).await;
+    assert_eq!(stranger.body["message"], "headers must have required property 'authorization'");
+}
