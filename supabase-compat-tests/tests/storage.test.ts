@@ -77,6 +77,17 @@ describe("objects", () => {
     expect((await files.remove([{ path, versionId: await version(path) }, `${user.id}/copy.txt`])).data).toHaveLength(2);
   });
 
+  it("are found by their exact name", async () => {
+    const { supabase, user } = await signedUp();
+    const files = supabase.storage.from(bucket());
+    const path = `${user.id}/note.txt`;
+    for (const name of [path, `${path}.bak`]) await files.upload(name, "x", { contentType: "text/plain" });
+    expect((await files.list(path, { exactMatch: true })).data?.map((file) => file.name)).toEqual([path]);
+    expect((await files.listV2({ prefix: path, exactMatch: true })).data?.objects.map((file) => file.name)).toEqual([path]);
+    expect((await files.list(user.id, { noncurrentVersions: "only" })).data).toEqual([]);
+    expect((await files.listV2({ prefix: user.id, noncurrentVersions: "only" })).data?.objects).toEqual([]);
+  });
+
   it("respect their bucket's limits and need a token", async () => {
     const { supabase, user } = await signedUp();
     const large = await supabase.storage.from(bucket()).upload(`${user.id}/large`, "x".repeat(5000));

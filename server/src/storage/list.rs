@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::error::StorageError;
-use super::fields::JsonBody;
+use super::fields::{Fields, JsonBody};
 use super::queries::{self, Listing, PageAsked};
 use super::{Scope, Storage, valid_bucket_in};
 use crate::jwt::caller::Caller;
@@ -15,7 +15,10 @@ const MAX_LIMIT: i64 = 1500;
 /// Maximum number of entries per page of list-v2.
 pub const MAX_PAGE: i32 = 1000;
 
-/// The entries one level below a prefix, with names relative to it.
+const ANOTHER_LISTING: &str =
+    "exactMatch must match the value used to obtain this continuation token (expected \"false\")";
+
+/// The entries one level below a prefix, with names relative to it; with `exactMatch`, the object whose whole name is the prefix.
 pub async fn list(
     storage: web::Data<Storage>,
     request: HttpRequest,
@@ -36,9 +39,19 @@ pub async fn list(
         order = sort_by.one_of("order", &["asc", "desc"])?.unwrap_or(order);
     }
     let search = asked.string("search")?.unwrap_or_default();
+    let exactly = asked.boolean("exactMatch")?.unwrap_or(false);
+    let nothing = asks_for_former_only(&asked)?;
     drop(asked);
+    if nothing {
+        return Ok(HttpResponse::Ok().json(json!([])));
+    }
+    let scope = Scope::of(&request, "storage.object.list");
+    if exactly {
+        let row = storage.find_entry(&caller, &scope, &bucket, &prefix, &search).await?;
+        return Ok(HttpResponse::Ok().json(row.filter(|_| offset == 0).into_iter().collect::<Vec<_>>()));
+    }
     let prefix = if prefix.is_empty() || prefix.ends_with('/') { prefix } else { format!("{prefix}/") };
-    let tx = storage.as_caller(&caller, &Scope::of(&request, "storage.object.list")).await?;
+    let tx = storage.as_caller(&caller, &scope).await?;
     let rows = queries::list_objects(
         &tx,
         &Listing {
@@ -54,6 +67,13 @@ pub async fn list(
     .await?;
     tx.rollback().await?;
     Ok(HttpResponse::Ok().json(rows.into_iter().map(with_short_times).collect::<Vec<_>>()))
+}
+
+/// Whether a listing is only about former versions or delete markers. There are none, so it has no entries.
+fn asks_for_former_only(fields: &Fields) -> Result<bool, StorageError> {
+    let modes = ["exclude", "include", "only"];
+    let asked = [fields.one_of("noncurrentVersions", &modes)?, fields.one_of("deleteMarkers", &modes)?];
+    Ok(asked.contains(&Some("only")))
 }
 
 /// A page of full names, and a cursor for the next one.
@@ -75,8 +95,23 @@ pub async fn list_v2(
         sorting.column = sort_by.one_of("column", &["name", "updated_at", "created_at"])?.unwrap_or("name");
         sorting.descending = sort_by.one_of("order", &["asc", "desc"])? == Some("desc");
     }
+    let exactly = fields.boolean("exactMatch")?.unwrap_or(false);
+    let nothing = asks_for_former_only(&fields)?;
     drop(fields);
     let position = cursor.as_deref().map(Position::parse).transpose()?;
+    let scope = Scope::of(&request, "storage.object.list_v2");
+    if exactly || nothing {
+        // A single entry fits on a page, so a cursor comes from another listing.
+        if exactly && position.is_some() {
+            return Err(StorageError::InvalidParameter(ANOTHER_LISTING.to_owned()));
+        }
+        let row = match nothing {
+            true => None,
+            false => storage.find_entry(&caller, &scope, &bucket, &prefix, "").await?,
+        };
+        let objects: Vec<Value> = row.into_iter().collect();
+        return Ok(HttpResponse::Ok().json(json!({ "hasNext": false, "folders": [], "objects": objects })));
+    }
     let asked = Asked {
         bucket: &bucket,
         prefix: &prefix,
@@ -85,7 +120,7 @@ pub async fn list_v2(
         sorting,
         position,
     };
-    let page = storage.page(&caller, &Scope::of(&request, "storage.object.list_v2"), &asked).await?;
+    let page = storage.page(&caller, &scope, &asked).await?;
     let mut answer = Map::new();
     answer.insert("hasNext".to_owned(), json!(page.next.is_some()));
     if let Some((position, key)) = page.next {
@@ -128,6 +163,21 @@ pub struct Page {
 }
 
 impl Storage {
+    /// The object with exactly this name, if the caller may see it and its name contains a text.
+    async fn find_entry(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        bucket: &str,
+        name: &str,
+        search: &str,
+    ) -> Result<Option<Value>, StorageError> {
+        let tx = self.as_caller(caller, scope).await?;
+        let row = queries::find_entry(&tx, bucket, name, search).await?;
+        tx.rollback().await?;
+        Ok(row.map(with_short_times))
+    }
+
     /// One page of a bucket, as the caller sees it.
     pub(super) async fn page(&self, caller: &Caller, scope: &Scope, asked: &Asked<'_>) -> Result<Page, StorageError> {
         let start = Position { after: String::new(), after_value: String::new(), sorting: asked.sorting };

@@ -474,6 +474,33 @@ pub async fn list_objects(tx: &Transaction, asked: &Listing<'_>) -> Result<Vec<V
     rows.iter().map(|row| Ok(row.try_get("row")?)).collect()
 }
 
+macro_rules! entry {
+    () => {
+        "jsonb_build_object('id', id, 'name', name, 'metadata', metadata, 'updated_at', updated_at, \
+           'created_at', created_at, 'last_accessed_at', last_accessed_at) as row"
+    };
+}
+
+/// The object with exactly this name, if its name contains `search` in any letter case.
+pub async fn find_entry(
+    tx: &Transaction,
+    bucket: &str,
+    name: &str,
+    search: &str,
+) -> Result<Option<Value>, StorageError> {
+    let statement = tx
+        .client()?
+        .prepare_cached(concat!(
+            "select ",
+            entry!(),
+            " from storage.objects \
+             where bucket_id = $1 and name = $2 and ($3 = '' or position(lower($3) in lower(name)) > 0)"
+        ))
+        .await?;
+    let row = tx.client()?.query_opt(&statement, &[&bucket, &name, &search]).await?;
+    row.map(|row| Ok(row.try_get("row")?)).transpose()
+}
+
 /// The parameters of a page of list-v2.
 #[derive(Clone, Debug)]
 pub struct PageAsked<'a> {
@@ -549,12 +576,11 @@ pub async fn list_page(tx: &Transaction, asked: &PageAsked<'_>) -> Result<Vec<Va
             };
             let statement = client
                 .prepare_cached(&format!(
-                    "select jsonb_build_object('id', id, 'name', name, 'metadata', metadata, 'updated_at', updated_at, \
-                       'created_at', created_at, 'last_accessed_at', last_accessed_at) as row \
-                     from storage.objects \
+                    "select {entry} from storage.objects \
                      where bucket_id = $1 and name collate \"C\" >= $2 and name collate \"C\" < $2 || chr(1114111) \
                        and ($3 = '' or {condition}) \
-                     order by {sorting}name collate \"C\" {order} limit $5"
+                     order by {sorting}name collate \"C\" {order} limit $5",
+                    entry = entry!(),
                 ))
                 .await?;
             client

@@ -204,3 +204,60 @@ async fn versioning_and_rules_for_former_versions_are_refused() {
     let stranger = send(app.plain(Method::GET, "/storage/v1/bucket/private/lifecycle")).await;
     assert_eq!(stranger.body["message"], "headers must have required property 'authorization'");
 }
+
+#[actix_web::test]
+async fn listings_find_an_exact_name_and_no_former_versions() {
+    let app = app().await;
+    let alice = app.user("alice@test.example").await;
+    let bob = app.user("bob@test.example").await;
+    for name in ["f/a.txt", "f/a.txt.bak", "f/A.txt", "f/a.txt/b"] {
+        upload(&alice.actor, &format!("private/{name}"), name).await;
+    }
+    let list = async |actor: &Actor<'_>, body: Value| post(actor, "list/private", body).await;
+    let page = async |actor: &Actor<'_>, body: Value| post(actor, "list-v2/private", body).await;
+    let exact = json!({ "prefix": "f/a.txt", "exactMatch": true });
+    let found = list(&alice.actor, exact.clone()).await;
+    let names: Vec<&Value> = found.body.as_array().expect("entries").iter().map(|entry| &entry["name"]).collect();
+    assert_eq!((names, &found.body[0]["metadata"]["size"]), (vec![&json!("f/a.txt")], &json!(7)));
+    let found = page(&alice.actor, exact.clone()).await;
+    assert_eq!((&found.body["hasNext"], &found.body["folders"]), (&json!(false), &json!([])));
+    assert_eq!((&found.body["objects"][0]["name"], &found.body["objects"][1]), (&json!("f/a.txt"), &Value::Null));
+    let fields: Vec<&String> = found.body["objects"][0].as_object().expect("an object").keys().collect();
+    let plain = page(&alice.actor, json!({ "prefix": "f/a.txt.b" })).await;
+    assert_eq!(fields, plain.body["objects"][0].as_object().expect("an object").keys().collect::<Vec<_>>());
+    let with_delimiter = json!({ "prefix": "f/a.txt", "exactMatch": true, "with_delimiter": true });
+    assert_eq!(page(&alice.actor, with_delimiter).await.body["objects"][0]["name"], "f/a.txt");
+
+    // Neither folders, nor other people's objects, nor what the search or the offset leaves out.
+    for none in [
+        json!({ "prefix": "f", "exactMatch": true }),
+        json!({ "prefix": "", "exactMatch": true }),
+        json!({ "prefix": "f/a.txt", "exactMatch": true, "search": "bak" }),
+        json!({ "prefix": "f/a.txt", "exactMatch": true, "offset": 1 }),
+        json!({ "prefix": "f", "noncurrentVersions": "only" }),
+        json!({ "prefix": "f", "deleteMarkers": "only", "noncurrentVersions": "include" }),
+    ] {
+        assert_eq!(list(&alice.actor, none.clone()).await.body, json!([]), "{none}");
+    }
+    assert_eq!(list(&bob.actor, exact.clone()).await.body, json!([]));
+    assert_eq!(page(&bob.actor, exact).await.body["objects"], json!([]));
+    let searched = json!({ "prefix": "f/a.txt", "exactMatch": true, "search": "A.T" });
+    assert_eq!(list(&alice.actor, searched).await.body[0]["name"], "f/a.txt");
+    for none in [json!({ "noncurrentVersions": "only" }), json!({ "deleteMarkers": "only", "limit": 1 })] {
+        let found = page(&alice.actor, none.clone()).await;
+        assert_eq!(found.body, json!({ "hasNext": false, "folders": [], "objects": [] }), "{none}");
+    }
+
+    // With `include` they are what there is: the current ones.
+    let all = json!({ "prefix": "f", "noncurrentVersions": "include", "deleteMarkers": "include" });
+    assert_eq!(list(&alice.actor, all.clone()).await.body, list(&alice.actor, json!({ "prefix": "f" })).await.body);
+    let first = page(&alice.actor, json!({ "limit": 1, "noncurrentVersions": "include" })).await;
+    let cursor = first.body["nextCursor"].as_str().expect("a cursor");
+    let next = page(&alice.actor, json!({ "cursor": cursor, "noncurrentVersions": "include" })).await;
+    assert_eq!(next.body["objects"].as_array().map(Vec::len), Some(3));
+    let mixed = page(&alice.actor, json!({ "cursor": cursor, "exactMatch": true, "prefix": "f/a.txt" })).await;
+    let message = "exactMatch must match the value used to obtain this continuation token (expected \"false\")";
+    assert_eq!(refusal(&mixed), (400, "400", "InvalidParameter", "InvalidParameter", message));
+    let unknown = list(&alice.actor, json!({ "prefix": "", "noncurrentVersions": "yes" })).await;
+    assert_eq!(unknown.body["message"], "body/noncurrentVersions must be equal to one of the allowed values");
+}
