@@ -81,6 +81,9 @@ pub enum StorageError {
     InvalidRequest(String),
     #[error("The feature {0} is not enabled for this resource")]
     FeatureNotEnabled(&'static str),
+    /// An API that this server does not have, such as that of vectors.
+    #[error("feature not enabled for this tenant")]
+    NoSuchFeature,
     #[error("The related resource does not exist")]
     RelatedNotFound,
     #[error("{0}")]
@@ -153,7 +156,7 @@ impl StorageError {
             Self::ExpiredToken => "ExpiredToken",
             Self::InvalidParameter(_) => "InvalidParameter",
             Self::PreconditionFailed => "PreconditionFailed",
-            Self::FeatureNotEnabled(_) => "FeatureNotEnabled",
+            Self::FeatureNotEnabled(_) | Self::NoSuchFeature => "FeatureNotEnabled",
             Self::Referenced(_) => "ResourceReferenced",
             Self::Locked => "ResourceLocked",
             Self::LockTimeout => "LockTimeout",
@@ -208,6 +211,7 @@ impl StorageError {
             | Self::InvalidRequest(_)
             | Self::PreconditionFailed
             | Self::FeatureNotEnabled(_)
+            | Self::NoSuchFeature
             | Self::RelatedNotFound
             | Self::Referenced(_)
             | Self::Locked
@@ -233,7 +237,7 @@ impl StorageError {
             | Self::NoSuchUpload
             | Self::RelatedNotFound
             | Self::NoSuchRoute(_) => 404,
-            Self::AccessDenied(_) | Self::RoleRefused => 403,
+            Self::AccessDenied(_) | Self::RoleRefused | Self::NoSuchFeature => 403,
             Self::AlreadyExists
             | Self::BucketAlreadyExists
             | Self::ResourceAlreadyExists
@@ -297,7 +301,7 @@ impl ResponseError for StorageError {
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::RoleRefused => StatusCode::FORBIDDEN,
+            Self::RoleRefused | Self::NoSuchFeature => StatusCode::FORBIDDEN,
             Self::SlowDown | Self::TooManyRequests | Self::TooOften => StatusCode::TOO_MANY_REQUESTS,
             Self::StatementTimeout => StatusCode::from_u16(544).unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
             Self::Unavailable(_) | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,

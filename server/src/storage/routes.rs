@@ -61,6 +61,10 @@ pub fn configure(service: &mut ServiceConfig) {
         .route("/upload/resumable/{id}", web::to(resumable::serve))
         .route("/s3", web::to(s3::serve))
         .route("/s3/{tail:.*}", web::to(s3::serve))
+        .route("/iceberg", web::to(analytics))
+        .route("/iceberg/{tail:.*}", web::to(analytics))
+        .route("/vector", web::to(vectors))
+        .route("/vector/{tail:.*}", web::to(vectors))
         .route("/cdn", web::delete().to(purge))
         .route("/cdn/{tail:.*}", web::delete().to(purge))
         .route("/status", web::get().to(HttpResponse::Ok))
@@ -75,6 +79,19 @@ async fn purge(storage: web::Data<Storage>, request: HttpRequest) -> Result<Http
         return Err(StorageError::RoleRefused);
     }
     Ok(HttpResponse::Ok().json(json!({ "message": "success", "statusCode": "200" })))
+}
+
+/// `/iceberg/…`: there are no analytics buckets.
+async fn analytics(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
+    if storage.require_caller(&request)?.role != "service_role" {
+        return Err(StorageError::RoleRefused);
+    }
+    Err(StorageError::NoSuchFeature)
+}
+
+/// `/vector/…`: there are no vector buckets, whoever asks.
+async fn vectors() -> Result<HttpResponse, StorageError> {
+    Err(StorageError::NoSuchFeature)
 }
 
 async fn version() -> &'static str {

@@ -409,8 +409,15 @@ async fn a_thousand_long_names_fit_in_one_request_and_unsupported_routes_say_so(
         send(alice.actor.request(Method::DELETE, "/storage/v1/object/private").json(&json!({ "prefixes": names })))
             .await;
     assert_eq!((removed.status, &removed.body), (200, &json!([])));
-    for path in ["/storage/v1/iceberg/v1/config", "/storage/v1/vector/ListIndexes"] {
-        let reply = alice.actor.post(path, json!({ "prefix": "" })).await;
-        assert_eq!((reply.status, &reply.body["statusCode"]), (404, &json!("404")), "{path}: {}", reply.body);
+    let service = app.service();
+    for (actor, path, code, message) in [
+        (&alice.actor, "iceberg/v1/config", "AccessDenied", "Access denied: Invalid role"),
+        (&service, "iceberg/bucket", "FeatureNotEnabled", "feature not enabled for this tenant"),
+        (&alice.actor, "vector/ListIndexes", "FeatureNotEnabled", "feature not enabled for this tenant"),
+        (&service, "vector/ListVectorBuckets", "FeatureNotEnabled", "feature not enabled for this tenant"),
+    ] {
+        let reply = actor.post(&format!("/storage/v1/{path}"), json!({ "prefix": "" })).await;
+        assert_eq!((reply.status, &reply.body["statusCode"]), (403, &json!("403")), "{path}: {}", reply.body);
+        assert_eq!((&reply.body["code"], &reply.body["message"]), (&json!(code), &json!(message)), "{path}");
     }
 }
