@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { anon, project, signedUp } from "./project.js";
 
@@ -75,6 +76,24 @@ describe("objects", () => {
     await files.upload(path, "three", { contentType: "text/plain", upsert: true });
     expect((await fetch(signed.data?.signedUrl ?? "")).status).toBe(400);
     expect((await files.remove([{ path, versionId: await version(path) }, `${user.id}/copy.txt`])).data).toHaveLength(2);
+  });
+
+  it("are decoded by clients if they were uploaded encoded", async () => {
+    const { supabase, user } = await signedUp();
+    const files = supabase.storage.from(bucket());
+    const packed = gzipSync("hello hello");
+    const [raw, form] = [`${user.id}/raw.txt`, `${user.id}/form.txt`];
+    expect((await files.upload(raw, packed, { contentType: "text/plain", contentEncoding: "gzip" })).error).toBeNull();
+    const blob = new Blob([new Uint8Array(packed)], { type: "text/plain" });
+    expect((await files.upload(form, blob, { contentEncoding: "gzip" })).error).toBeNull();
+    for (const path of [raw, form]) {
+      expect(await (await files.download(path)).data?.text()).toBe("hello hello");
+      expect((await files.info(path)).data).toMatchObject({ contentEncoding: "gzip", size: packed.length });
+    }
+    const cleared = { copyMetadata: false, metadata: { contentEncoding: "" } };
+    expect((await files.copy(raw, `${user.id}/copy.txt`, cleared)).error).toBeNull();
+    const copy = await (await files.download(`${user.id}/copy.txt`)).data?.arrayBuffer();
+    expect(copy && Buffer.from(copy).equals(packed)).toBe(true);
   });
 
   it("are found by their exact name", async () => {

@@ -11,7 +11,7 @@ use super::backend::{Place, StoredFile};
 use super::delete::shown;
 use super::error::StorageError;
 use super::fields::{Fields, JsonBody};
-use super::key::ObjectKey;
+use super::key::{self, ObjectKey};
 use super::queries::{self, Bucket, Destination, NewObject, Object, TriedInsert};
 use super::receive::{self, check_mime, metadata_in_header};
 use super::upload::{NewRow, Replaces, is_unknown, wants_upsert};
@@ -62,6 +62,8 @@ impl Route {
 pub struct Changes {
     pub cache_control: Option<String>,
     pub mime: Option<String>,
+    /// Empty if the copy has none.
+    pub content_encoding: Option<String>,
     /// Whether unspecified metadata is dropped instead of kept: S3's `REPLACE`.
     pub drop_rest: bool,
     pub user_metadata: Option<Value>,
@@ -106,9 +108,14 @@ pub async fn copy(
     let metadata = fields.object("metadata")?;
     let text = |name: &str| metadata.as_ref().map_or(Ok(None), |fields| fields.string(name));
     let (cache_control, mime) = (text("cacheControl")?, text("mimetype")?);
+    let content_encoding = match text("contentEncoding")? {
+        Some(text) => Some(key::content_encoding(&text)?.unwrap_or_default()),
+        None => None,
+    };
     let changes = (!fields.boolean("copyMetadata")?.unwrap_or(true)).then(|| Changes {
         cache_control,
         mime,
+        content_encoding,
         drop_rest: false,
         user_metadata: header_text(&request, "x-metadata").and_then(metadata_in_header),
     });
@@ -169,8 +176,16 @@ impl Storage {
             None if user_metadata.is_null() => upsert.then(|| json!({})),
             None => Some(user_metadata),
             Some(changes) => {
-                for (name, value) in [("cacheControl", changes.cache_control), ("mimetype", changes.mime)] {
+                let fields = [
+                    ("cacheControl", changes.cache_control),
+                    ("mimetype", changes.mime),
+                    ("contentEncoding", changes.content_encoding),
+                ];
+                for (name, value) in fields {
                     match (value, metadata.as_object_mut()) {
+                        (Some(none), Some(fields)) if name == "contentEncoding" && none.is_empty() => {
+                            fields.remove(name);
+                        }
                         (Some(value), Some(fields)) => drop(fields.insert(name.to_owned(), value.into())),
                         (None, Some(fields)) if changes.drop_rest => drop(fields.remove(name)),
                         _ => {}

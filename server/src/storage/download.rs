@@ -245,6 +245,7 @@ impl Storage {
             "size": known("size"),
             "content_type": known("mimetype"),
             "cache_control": known("cacheControl"),
+            "content_encoding": known("contentEncoding"),
             "etag": known("eTag"),
             "metadata": object.user_metadata,
             "last_modified": object.updated_at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
@@ -307,7 +308,11 @@ impl Storage {
 
     /// Sends the whole file, a range of it, or 304.
     pub async fn send(&self, request: &HttpRequest, found: &Found) -> Result<HttpResponse, StorageError> {
-        let response = self.headers(request, found);
+        let mut response = self.headers(request, found);
+        // The stored bytes are sent as they are, whatever the client accepts, as by S3. So a range is one of the encoded bytes.
+        if let Some(codings) = content_encoding(&found.object) {
+            response.insert_header((header::CONTENT_ENCODING, codings));
+        }
         self.send_with(request, found, response).await
     }
 
@@ -356,6 +361,13 @@ impl Storage {
         });
         Ok(response.body(SizedStream::new(length, bytes)))
     }
+}
+
+/// The codings in which an object's bytes are.
+pub fn content_encoding(object: &Object) -> Option<HeaderValue> {
+    // Rows may be written by others.
+    let codings = key::content_encoding(object.text("contentEncoding")).ok().flatten()?;
+    HeaderValue::from_str(&codings).ok()
 }
 
 /// An answer to HEAD, with the length of the body.

@@ -1,4 +1,4 @@
-//! Names of buckets and objects, media types and `X-Robots-Tag` rules, parsed at the edge.
+//! Names of buckets and objects, media types, content codings and `X-Robots-Tag` rules, parsed at the edge.
 
 use super::error::StorageError;
 
@@ -38,12 +38,30 @@ pub fn is_new_bucket_name(text: &str) -> bool {
     is_bucket_name(text) && text.trim() == text && !text.ends_with("--table-s3")
 }
 
+/// A character of a token (RFC 9110, 5.6.2).
+fn is_token(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_!#$%&'*+.^`|~-".contains(c)
+}
+
+/// Maximum length of a `Content-Encoding`, in bytes. It is stored with the object and sent with every download.
+const MAX_CODINGS: usize = 255;
+
+/// Reads a `Content-Encoding`: the codings in which an object's bytes are. S3's `aws-chunked` is left out, because it is only how
+/// the bytes were sent. `None` if there is no other.
+pub fn content_encoding(text: &str) -> Result<Option<String>, StorageError> {
+    let codings = text.split(',').map(str::trim).filter(|coding| !coding.is_empty());
+    let codings: Vec<&str> = codings.filter(|coding| !coding.eq_ignore_ascii_case("aws-chunked")).collect();
+    if text.len() > MAX_CODINGS || codings.iter().any(|coding| !coding.chars().all(is_token)) {
+        return Err(StorageError::InvalidRequest("Invalid contentEncoding".to_owned()));
+    }
+    Ok(Some(codings.join(", ")).filter(|codings| !codings.is_empty()))
+}
+
 /// Whether this is a `Content-Type`: `type/subtype`, then perhaps parameters.
 pub fn is_media_type(text: &str) -> bool {
-    let token = |c: char| c.is_ascii_alphanumeric() || "_!#$%&'*+.^`|~-".contains(c);
     let kind = text.split(';').next().unwrap_or_default().trim_end();
     kind.split_once('/')
-        .is_some_and(|(kind, sub)| [kind, sub].iter().all(|part| !part.is_empty() && part.chars().all(token)))
+        .is_some_and(|(kind, sub)| [kind, sub].iter().all(|part| !part.is_empty() && part.chars().all(is_token)))
 }
 
 /// Whether a bucket's list of media types may contain this: `type/subtype`, optionally with a charset, or a pattern that ends in
@@ -146,6 +164,23 @@ pub fn mime_allowed(mime: &str, list: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_content_encoding_is_a_list_of_codings_without_that_of_s3() {
+        for (text, codings) in [
+            ("gzip", Some("gzip")),
+            ("aws-chunked", None),
+            ("AWS-Chunked,br", Some("br")),
+            (" gzip , aws-chunked,", Some("gzip")),
+            ("deflate,gzip", Some("deflate, gzip")),
+            ("", None),
+        ] {
+            assert_eq!(content_encoding(text).expect("codings").as_deref(), codings, "{text:?}");
+        }
+        for text in ["gz ip", "gzip\r\nx: y", "gz\u{ef}p", &"x".repeat(256)] {
+            assert!(content_encoding(text).is_err(), "{text:?}");
+        }
+    }
 
     #[test]
     fn keys_use_the_alphabet_and_stay_in_their_bucket() {

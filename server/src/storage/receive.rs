@@ -34,6 +34,8 @@ pub struct Incoming {
     pub cache_control: String,
     pub user_metadata: Option<Value>,
     pub robots: Option<String>,
+    /// The codings in which the file's bytes are.
+    pub content_encoding: Option<String>,
     /// The announced `Content-Length`; for a form it includes everything around the file.
     pub declared_length: Option<u64>,
     /// The file's length, if known in advance.
@@ -60,6 +62,7 @@ impl Incoming {
         }
         Ok(Self {
             mime,
+            content_encoding: coding_of(header_text(request, "content-encoding"))?,
             cache_control: header_text(request, "cache-control")
                 .filter(|text| !text.is_empty())
                 .unwrap_or("no-cache")
@@ -80,6 +83,7 @@ impl Incoming {
         let mut cache_control = "no-cache".to_owned();
         let mut user_metadata = None;
         let mut declared_type = None;
+        let mut content_encoding = None;
         let mut fields = 0;
         while let Some(field) = form.try_next().await.map_err(unreadable)? {
             let disposition = field.content_disposition().cloned();
@@ -102,6 +106,7 @@ impl Incoming {
                     cache_control,
                     user_metadata,
                     robots,
+                    content_encoding,
                     declared_length,
                     length: None,
                     body: Box::pin(body),
@@ -126,6 +131,7 @@ impl Incoming {
                     }
                 }
                 "contentType" if !text.is_empty() => declared_type = Some(text),
+                "contentEncoding" => content_encoding = key::content_encoding(&text)?,
                 _ => {}
             }
         }
@@ -168,6 +174,7 @@ impl Incoming {
             mime: self.mime,
             cache_control: self.cache_control,
             robots: self.robots,
+            content_encoding: self.content_encoding,
             user_metadata: self.user_metadata.map_or_else(|| json!({}), spread),
         };
         Ok((file.finish().await?, described))
@@ -197,6 +204,7 @@ pub struct Described {
     pub mime: String,
     pub cache_control: String,
     pub robots: Option<String>,
+    pub content_encoding: Option<String>,
     pub user_metadata: Value,
 }
 
@@ -215,8 +223,16 @@ impl Described {
         if let Some(robots) = &self.robots {
             metadata["xRobotsTag"] = json!(robots);
         }
+        if let Some(codings) = &self.content_encoding {
+            metadata["contentEncoding"] = json!(codings);
+        }
         metadata
     }
+}
+
+/// The codings in a header, if it is there.
+pub fn coding_of(header: Option<&str>) -> Result<Option<String>, StorageError> {
+    header.map_or(Ok(None), key::content_encoding)
 }
 
 /// User metadata as an object, like JavaScript's spread: a list by its indices, a text by its characters.

@@ -217,6 +217,103 @@ async fn the_file_of_a_form_has_a_bare_type() {
     assert_eq!(form(&format!("{many}name=\"\"; filename=\"f\"\r\nContent-Type: a/b")).await, "a/b");
 }
 
+/// Regression: the coding was forgotten, and browsers showed the encoded bytes.
+#[actix_web::test]
+async fn an_object_is_sent_with_the_coding_that_it_was_stored_in() {
+    let app = app().await;
+    let (alice, service) = (app.user("alice@test.example").await, app.service());
+    let gzip = [("content-type", "text/plain"), ("content-encoding", "gzip"), ("x-upsert", "true")];
+    let form = async |path: &str, coding: &str| {
+        let part =
+            |name: &str, value: &str| format!("--X\r\nContent-Disposition: form-data; {name}\r\n\r\n{value}\r\n");
+        let body = [part("name=\"contentEncoding\"", coding), part("name=\"\"; filename=\"f\"", "coded")].concat();
+        let sent = [("content-type", "multipart/form-data; boundary=X"), ("x-upsert", "true")];
+        upload(&alice.actor, path, &sent, &format!("{body}--X--\r\n")).await
+    };
+    assert_eq!(upload(&alice.actor, "private/raw", &gzip, "coded").await.status, 200);
+    assert_eq!(form("private/form", "gzip").await.status, 200);
+    assert_eq!(upload(&service, "open/raw", &gzip, "coded").await.status, 200);
+    let signed = alice.actor.post(&object("upload/sign/private/link"), json!({})).await;
+    let link = format!("/storage/v1{}", signed.body["url"].as_str().expect("a link"));
+    let put = app.plain(Method::PUT, &link).header("content-type", "text/plain").header("content-encoding", "gzip");
+    assert_eq!(send(put.body("coded")).await.status, 200);
+    let change = alice.actor.request(Method::PUT, &object("private/changed")).header("content-type", "text/plain");
+    assert_eq!(send(change.header("content-encoding", "br").body("coded")).await.status, 200);
+
+    let link = alice.actor.post(&object("sign/private/raw"), json!({ "expiresIn": 60 })).await;
+    let link = link.body["signedURL"].as_str().expect("a link").to_owned();
+    let addresses = [
+        (object("private/raw"), "gzip"),
+        (object("authenticated/private/form"), "gzip"),
+        (object("private/link"), "gzip"),
+        (object("private/changed"), "br"),
+        (object("public/open/raw"), "gzip"),
+        (format!("/storage/v1{link}"), "gzip"),
+    ];
+    for (path, coding) in &addresses {
+        let whole = alice.actor.get(path).await;
+        assert_eq!(
+            (whole.status, whole.header("content-encoding"), &whole.body),
+            (200, *coding, &json!("coded")),
+            "{path}"
+        );
+        let head = send(alice.actor.request(Method::HEAD, path)).await;
+        assert_eq!((head.header("content-encoding"), head.header("content-length")), (*coding, "5"), "{path}");
+        let part = send(alice.actor.request(Method::GET, path).header("range", "bytes=1-2")).await;
+        assert_eq!((part.status, part.header("content-encoding"), &part.body), (206, *coding, &json!("od")), "{path}");
+        let beyond = send(alice.actor.request(Method::GET, path).header("range", "bytes=9-")).await;
+        assert_eq!((beyond.status, beyond.header("content-encoding")), (416, ""), "{path}");
+        let same = alice.actor.request(Method::GET, path).header("if-none-match", whole.header("etag"));
+        assert_eq!(send(same).await.status, 304, "{path}");
+    }
+    let told = alice.actor.get(&object("info/private/raw")).await;
+    assert_eq!((&told.body["content_encoding"], told.header("content-encoding")), (&json!("gzip"), ""));
+    let listed = alice.actor.post(&object("list/private"), json!({ "prefix": "" })).await;
+    assert_eq!(listed.body[1]["metadata"]["contentEncoding"], "gzip", "{}", listed.body);
+
+    // A copy and a move keep it, unless the copy changes it.
+    let coding = async |name: &str| info(&alice.actor, &format!("private/{name}")).await["content_encoding"].clone();
+    let copy = async |to: &str, metadata: Option<Value>| {
+        let mut body = json!({ "bucketId": "private", "sourceKey": "raw", "destinationKey": to });
+        if let Some(metadata) = metadata {
+            body["copyMetadata"] = json!(false);
+            body["metadata"] = metadata;
+        }
+        alice.actor.post(&object("copy"), body).await
+    };
+    for (to, metadata, expected) in [
+        ("same", None, json!("gzip")),
+        ("kept", Some(json!({ "mimetype": "text/plain" })), json!("gzip")),
+        ("other", Some(json!({ "contentEncoding": "br" })), json!("br")),
+        ("cleared", Some(json!({ "contentEncoding": "" })), Value::Null),
+    ] {
+        assert_eq!(copy(to, metadata).await.status, 200, "{to}");
+        assert_eq!(coding(to).await, expected, "{to}");
+    }
+    assert_eq!(alice.actor.get(&object("private/cleared")).await.header("content-encoding"), "");
+    let moved = json!({ "bucketId": "private", "sourceKey": "same", "destinationKey": "moved" });
+    assert_eq!(alice.actor.post(&object("move"), moved).await.status, 200);
+    assert_eq!(coding("moved").await, "gzip");
+
+    // An upload without one has none, and one that does not fit into a header is refused.
+    upload(&alice.actor, "private/raw", &[("content-type", "text/plain"), ("x-upsert", "true")], "plain").await;
+    assert_eq!(coding("raw").await, Value::Null);
+    let row = app.owner.query_one(
+        "select metadata ? 'contentEncoding' from storage.objects where name = 'raw' and bucket_id = 'private'",
+        &[],
+    );
+    assert!(!row.await.expect("a row").get::<_, bool>(0));
+    let refused = (400, "400", "InvalidRequest", "InvalidRequest", "Invalid contentEncoding");
+    assert_eq!(refusal(&form("private/form", "a b").await), refused);
+    assert_eq!(refusal(&copy("bad", Some(json!({ "contentEncoding": "a\nb" }))).await), refused);
+    app.owner
+        .batch_execute("update storage.objects set metadata = jsonb_set(metadata, '{contentEncoding}', '\"a b\"') where name = 'form'")
+        .await
+        .expect("a row");
+    let odd = alice.actor.get(&object("private/form")).await;
+    assert_eq!((odd.status, odd.header("content-encoding")), (200, ""));
+}
+
 #[actix_web::test]
 async fn a_malformed_content_type_is_refused_whatever_the_bucket_allows() {
     let app = app().await;

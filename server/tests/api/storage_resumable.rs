@@ -213,6 +213,25 @@ async fn a_link_uploads_without_an_account_but_never_overwrites() {
     assert_eq!((unsigned.status, &unsigned.body), (400, &json!("Missing x-signature header")));
 }
 
+#[actix_web::test]
+async fn an_upload_keeps_the_coding_of_its_bytes() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let key = format!("{}/coded", alice.id);
+    let begin = |coding: &str| {
+        let metadata = format!("{},contentEncoding {}", metadata(&key, "text/plain"), STANDARD.encode(coding));
+        let request = tus(alice.actor.request(Method::POST, BASE)).header("upload-metadata", metadata);
+        let request = request.header("upload-length", "5").header("content-type", "application/offset+octet-stream");
+        send(request.body("coded"))
+    };
+    let refused = begin("a b").await;
+    assert_eq!((refused.status, &refused.body), (400, &json!("Invalid contentEncoding")));
+    assert_eq!(begin("gzip").await.status, 201);
+    let read = alice.actor.get(&format!("/storage/v1/object/private/{key}")).await;
+    assert_eq!((read.header("content-encoding"), &read.body), ("gzip", &json!("coded")));
+}
+
 /// Sends three bytes at offset 0 and then nothing more. Returns once they have been read.
 async fn hanging(
     app: &TestApp,

@@ -483,6 +483,7 @@ async fn complete(
         mime: upload.announced.mime().to_owned(),
         cache_control: upload.announced.cache_control(),
         robots: None,
+        content_encoding: upload.announced.content_encoding.clone(),
         user_metadata: Value::Null,
     };
     let new_row = NewRow {

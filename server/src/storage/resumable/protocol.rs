@@ -14,7 +14,7 @@ use super::error::TusError;
 use super::{BASE, SIGNED, parsed};
 use crate::config::TrustedProxies;
 use crate::http::origin::{Origin, from_proxy};
-use crate::storage::key::ObjectKey;
+use crate::storage::key::{ObjectKey, content_encoding};
 use crate::storage::{Storage, header_text, valid_bucket};
 
 /// Identifies an upload: `bucket/key/version`, in base64 in its URL.
@@ -54,6 +54,8 @@ pub struct Announced {
     pub object_name: String,
     pub content_type: Option<String>,
     pub cache_control: Option<String>,
+    /// The codings in which the bytes are.
+    pub content_encoding: Option<String>,
     /// User metadata as JSON text.
     pub metadata: Option<String>,
     /// Whether an existing object may be overwritten.
@@ -78,6 +80,7 @@ impl Announced {
                 "objectName" => announced.object_name = value,
                 "contentType" => announced.content_type = Some(value),
                 "cacheControl" => announced.cache_control = Some(value),
+                "contentEncoding" => announced.content_encoding = content_encoding(&value)?,
                 "metadata" => announced.metadata = Some(value),
                 _ => {}
             }

@@ -22,7 +22,7 @@ use super::signature::Signature;
 use super::xml::Xml;
 use super::{Call, refused};
 use crate::storage::key::{ObjectKey, is_bucket_name};
-use crate::storage::receive::{field_text, unreadable};
+use crate::storage::receive::{coding_of, field_text, unreadable};
 use crate::storage::sigv4::encoded_path;
 use crate::storage::{Storage, StorageError, decoded, header_text};
 
@@ -71,7 +71,7 @@ pub async fn receive(
         standard => most.min(standard),
     };
     let announced = header_text(&request, "content-length").and_then(|text| text.parse().ok());
-    let said = form.said();
+    let said = form.said()?;
     let Form { fields, file } = form;
     let body = with_sums(file, fields.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let token = signature.session_token.clone().unwrap_or_default();
@@ -156,18 +156,19 @@ impl Form {
     }
 
     /// The metadata in the fields.
-    fn said(&self) -> ClientMetadata {
+    fn said(&self) -> Result<ClientMetadata, StorageError> {
         let metadata: Map<String, Value> = self
             .fields
             .iter()
             .filter_map(|(name, value)| Some((name.strip_prefix("x-amz-meta-")?.to_owned(), value.clone().into())))
             .collect();
         let mime = self.field("content-type").filter(|text| !text.is_empty()).unwrap_or("application/octet-stream");
-        ClientMetadata {
+        Ok(ClientMetadata {
             mime: mime.to_owned(),
             cache_control: self.field("cache-control").map(str::to_owned),
+            content_encoding: coding_of(self.field("content-encoding"))?,
             user_metadata: Value::Object(metadata),
-        }
+        })
     }
 }
 

@@ -135,8 +135,12 @@ async fn parts_of(storage: &Storage, upload: &str, after: i64, most: i64) -> Res
 
 /// `POST ?uploads`.
 pub async fn create(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
-    let said = ClientMetadata::of(&call);
-    let metadata = json!({ "mimetype": said.mime, "cacheControl": said.cache_control });
+    let said = ClientMetadata::of(&call)?;
+    let metadata = json!({
+        "mimetype": said.mime,
+        "cacheControl": said.cache_control,
+        "contentEncoding": said.content_encoding,
+    });
     let trial = json!({ "mimetype": said.mime });
     let (rules, _) = look(&call, &key, &trial, &said.user_metadata, "upload.create_multipart").await?;
     check_mime(&said.mime, &rules)?;
@@ -476,6 +480,7 @@ impl Completion {
             mime: text("mimetype").unwrap_or_else(|| "application/octet-stream".to_owned()),
             cache_control: text("cacheControl").unwrap_or_else(|| "no-cache".to_owned()),
             robots: None,
+            content_encoding: text("contentEncoding"),
             user_metadata: upload.user_metadata,
         };
         let new_row = NewRow {

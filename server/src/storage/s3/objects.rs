@@ -18,11 +18,11 @@ use crate::storage::StorageError;
 use crate::storage::backend::Place;
 use crate::storage::copy::{Changes, Route};
 use crate::storage::download::{
-    Audience, Found, http_date, is_unchanged, no_body, parse_range, security_policy, send_found,
+    Audience, Found, content_encoding, http_date, is_unchanged, no_body, parse_range, security_policy, send_found,
 };
 use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Object};
-use crate::storage::receive::{Described, check_mime};
+use crate::storage::receive::{Described, check_mime, coding_of};
 use crate::storage::upload::{NewRow, Trial};
 
 /// Maximum number of keys per removal.
@@ -32,11 +32,12 @@ const MOST_KEYS: usize = 1000;
 pub struct ClientMetadata {
     pub mime: String,
     pub cache_control: Option<String>,
+    pub content_encoding: Option<String>,
     pub user_metadata: Value,
 }
 
 impl ClientMetadata {
-    pub fn of(call: &Call) -> Self {
+    pub fn of(call: &Call) -> Result<Self, StorageError> {
         let metadata: Map<String, Value> = call
             .request
             .headers()
@@ -46,15 +47,16 @@ impl ClientMetadata {
                 Some((name.to_owned(), Value::String(String::from_utf8_lossy(value.as_bytes()).into_owned())))
             })
             .collect();
-        Self {
+        Ok(Self {
             mime: call
                 .header("content-type")
                 .filter(|text| !text.is_empty())
                 .unwrap_or("application/octet-stream")
                 .to_owned(),
             cache_control: call.header("cache-control").map(str::to_owned),
+            content_encoding: coding_of(call.header("content-encoding"))?,
             user_metadata: Value::Object(metadata),
-        }
+        })
     }
 }
 
@@ -112,7 +114,7 @@ pub async fn put(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErro
     let length = call
         .length
         .ok_or_else(|| refused(411, "MissingContentLength", "You must provide the Content-Length HTTP header."))?;
-    let said = ClientMetadata::of(&call);
+    let said = ClientMetadata::of(&call)?;
     let upsert = may_replace(&call)?;
     // An empty folder, as Supabase stores it.
     let key = match key.as_str().ends_with('/') && length == 0 {
@@ -161,6 +163,7 @@ pub async fn store(
         mime: said.mime,
         cache_control: said.cache_control.unwrap_or_else(|| "no-cache".to_owned()),
         robots: None,
+        content_encoding: said.content_encoding,
         user_metadata: said.user_metadata,
     };
     let new_row = NewRow {
@@ -260,6 +263,9 @@ fn headers(call: &Call, object: &Object, expires: Option<&str>) -> HttpResponseB
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((header::REFERRER_POLICY, "no-referrer"))
         .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
+    if let Some(codings) = content_encoding(object) {
+        response.insert_header((header::CONTENT_ENCODING, codings));
+    }
     // A presigned link may be opened in a browser.
     let asked_type = call.parameter("response-content-type").filter(|kind| !kind.is_empty());
     if let Some(policy) = security_policy(asked_type.unwrap_or(object.text("mimetype"))) {
@@ -308,14 +314,13 @@ pub async fn tagging(call: Call, key: ObjectKey) -> Result<HttpResponse, Storage
 pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     let (from_bucket, from_key) = copy_source(&call)?;
     let replace = call.header("x-amz-metadata-directive").is_some_and(|text| text.eq_ignore_ascii_case("replace"));
-    let changes = replace.then(|| {
-        let said = ClientMetadata::of(&call);
-        Changes {
-            cache_control: said.cache_control,
-            mime: Some(said.mime),
-            drop_rest: true,
-            user_metadata: Some(said.user_metadata),
-        }
+    let said = replace.then(|| ClientMetadata::of(&call)).transpose()?;
+    let changes = said.map(|said| Changes {
+        cache_control: said.cache_control,
+        mime: Some(said.mime),
+        content_encoding: said.content_encoding,
+        drop_rest: true,
+        user_metadata: Some(said.user_metadata),
     });
     let route = Route { from_bucket, from_key, from_version: None, to_bucket: call.bucket.clone(), to_key: key };
     let scope = call.scope("object.copy");

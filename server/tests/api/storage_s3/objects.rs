@@ -174,6 +174,46 @@ async fn parts_become_one_object_on_completion() {
     assert!(!s3.get("/private", "uploads=").await.1.contains("other"));
 }
 
+/// Regression: S3's clients upload encoded files with their coding, which was forgotten.
+#[actix_web::test]
+async fn an_object_keeps_its_coding_but_not_that_of_the_upload() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let s3 = Signer::project(&app);
+    let coding = async |path: &str, query: &str| {
+        let head = s3.send(Method::HEAD, path, query, &[], b"").await;
+        let read = s3.send(Method::GET, path, query, &[], b"").await;
+        assert_eq!(
+            (head.status(), header(&head, "content-encoding")),
+            (read.status(), header(&read, "content-encoding"))
+        );
+        header(&read, "content-encoding").to_owned()
+    };
+    for (sent, kept) in [("gzip", "gzip"), ("aws-chunked", ""), ("gzip,aws-chunked", "gzip")] {
+        assert_eq!(s3.put("/private/a", &[("content-encoding", sent)], b"coded").await.0, 200);
+        assert_eq!(coding("/private/a", "").await, kept, "{sent}");
+    }
+    assert_eq!(coding("/private/a", "response-content-encoding=br").await, "br");
+    let own = app.service().get("/storage/v1/object/private/a").await;
+    assert_eq!((own.header("content-encoding"), &own.body), ("gzip", &json!("coded")));
+    assert_eq!(code(&s3.put("/private/b", &[("content-encoding", "a b")], b"x").await), (400, "InvalidRequest"));
+
+    let source = ("x-amz-copy-source", "/private/a");
+    let replace = ("x-amz-metadata-directive", "REPLACE");
+    for (headers, kept) in
+        [(vec![source], "gzip"), (vec![source, replace], ""), (vec![("content-encoding", "br"), source, replace], "br")]
+    {
+        assert_eq!(s3.put("/private/copy", &headers, b"").await.0, 200);
+        assert_eq!(coding("/private/copy", "").await, kept, "{headers:?}");
+    }
+    let begun = s3.send(Method::POST, "/private/parts", "uploads=", &[("content-encoding", "gzip")], b"").await;
+    let id = between(&text(begun).await.1, "UploadId").to_owned();
+    let part = format!("partNumber=1&uploadId={id}");
+    assert_eq!(s3.send(Method::PUT, "/private/parts", &part, &[], b"coded").await.status(), 200);
+    let done = s3.send(Method::POST, "/private/parts", &format!("uploadId={id}"), &[], b"").await;
+    assert_eq!((done.status().as_u16(), coding("/private/parts", "").await.as_str()), (200, "gzip"));
+}
+
 /// Regression: each of these was ignored, and the write went ahead.
 #[actix_web::test]
 async fn write_conditions_are_checked_or_refused_but_never_ignored() {
