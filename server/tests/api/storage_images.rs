@@ -180,6 +180,39 @@ async fn invalid_and_oversized_images_get_upstreams_errors() {
     assert_eq!(none.body["error"], "not_found");
 }
 
+/// As by imgproxy, which Supabase uses.
+#[actix_web::test]
+async fn an_image_that_is_stored_as_gzip_is_unpacked_within_the_limit() {
+    let app = TestApp::with_settings(&[("IMGPROXY_MAX_SRC_FILE_SIZE", "100000")]).await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let packed = |bytes: &[u8]| {
+        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut file, bytes).expect("packed");
+        file.finish().expect("packed")
+    };
+    let show = async |body: Vec<u8>, coding: &str| {
+        let request = app.service().request(Method::POST, "/storage/v1/object/open/a").header("x-upsert", "true");
+        let request = request.header("content-type", "image/png").header("content-encoding", coding);
+        assert_eq!(send(request.body(body)).await.status, 200);
+        app.plain(Method::GET, "/storage/v1/render/image/public/open/a?width=50").send().await.expect("an answer")
+    };
+    let shown = show(packed(&picture(ImageFormat::Png)), "gzip").await;
+    assert_eq!((shown.status().as_u16(), shown.headers().get("content-encoding")), (200, None));
+    let shown = image::load_from_memory(&shown.bytes().await.expect("a body")).expect("a picture");
+    assert_eq!((shown.width(), shown.height()), (50, 25));
+    let source = "The source image is invalid or unsupported for rendering";
+    for (body, coding, said) in [
+        (picture(ImageFormat::Png), "gzip", source),
+        (picture(ImageFormat::Png), "br", source),
+        (packed(&vec![0; 200_000]), "gzip", "The source image file is too large to process"),
+    ] {
+        let refused = show(body, coding).await;
+        assert_eq!(refused.status().as_u16(), 400, "{coding}");
+        let body: serde_json::Value = serde_json::from_slice(&refused.bytes().await.expect("a body")).expect("JSON");
+        assert_eq!(body["message"], said, "{coding}");
+    }
+}
+
 #[actix_web::test]
 async fn when_disabled_there_are_no_image_routes_and_links_are_plain() {
     let app = TestApp::with_settings(&[("ENABLE_IMAGE_TRANSFORMATION", "false")]).await;

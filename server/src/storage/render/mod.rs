@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 
 use self::options::Accepted;
 pub use self::options::{Options, SideLimits, SourceLimits};
-use self::picture::{MOST_MEMORY, Source};
+use self::picture::{MOST_MEMORY, Source, decoded};
 use self::rate_limiter::RateLimiter;
 use self::rendered::{Fault, Rendered};
 use super::download::{Found, check_match, is_unchanged, no_body, send_found};
@@ -271,7 +271,12 @@ impl Storage {
         // Always acquired in this order, which prevents deadlocks.
         let share = self.renderer.clients.take(client, TURN_WAIT).await.ok_or(StorageError::TooManyRequests)?;
         let source = turn(Arc::clone(&self.renderer.sources), 1).await?;
-        let file = self.gather(found, limits.bytes).await?;
+        let mut file = self.gather(found, limits.bytes).await?;
+        let codings = found.object.text("contentEncoding").to_owned();
+        if !codings.is_empty() {
+            let image = tokio::task::spawn_blocking(move || decoded(file, &codings, limits.bytes));
+            file = image.await.map_err(|error| StorageError::Internal(error.to_string()))??;
+        }
         let needed = Source::open(&file, &limits)?.memory().div_ceil(UNIT);
         let units = u32::try_from(needed).unwrap_or(MEMORY_UNITS).clamp(1, MEMORY_UNITS);
         let memory = turn(Arc::clone(&self.renderer.memory), units).await?;

@@ -7,6 +7,10 @@ use super::rendered::{Fault, Rendered};
 
 pub const MOST_MEMORY: u64 = 1 << 20;
 
+pub fn decoded(_file: Vec<u8>, _codings: &str, _most: u64) -> Result<Vec<u8>, Fault> {
+    Err(Fault::Absent)
+}
+
 /// There is none.
 pub struct Source(Infallible);
 

@@ -3,9 +3,10 @@
 //! Sizes and crops follow imgproxy, which Supabase uses: an image is never enlarged, and one that does not fill the requested
 //! size stays smaller. Reference: imgproxy/imgproxy `processing/prepare.go`, `processing/calc_position.go`.
 
-use std::io::Cursor;
+use std::io::{Cursor, Read};
 
 use ferrobase_resize::{Part, resize};
+use flate2::read::MultiGzDecoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::metadata::Orientation;
 use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader, Limits};
@@ -16,6 +17,20 @@ use super::rendered::{Fault, Rendered};
 /// Memory limit for pixels during a transformation: enough for fifty megapixels at eight bits per channel with transparency. At
 /// sixteen bits per channel, fewer pixels fit.
 pub const MOST_MEMORY: u64 = 400 << 20;
+
+/// The image in a file that was stored in these content codings, at most `most` bytes. Like imgproxy, it knows gzip.
+pub fn decoded(file: Vec<u8>, codings: &str, most: u64) -> Result<Vec<u8>, Fault> {
+    match codings.to_ascii_lowercase().as_str() {
+        "" | "identity" => Ok(file),
+        "gzip" | "x-gzip" => {
+            let mut bytes = Vec::new();
+            let mut image = MultiGzDecoder::new(file.as_slice()).take(most.saturating_add(1));
+            image.read_to_end(&mut bytes).map_err(|_| Fault::Source)?;
+            if bytes.len() as u64 > most { Err(Fault::FileSize) } else { Ok(bytes) }
+        }
+        _ => Err(Fault::Source),
+    }
+}
 
 /// A source whose header was read, but not its pixels.
 pub struct Source<'a> {
