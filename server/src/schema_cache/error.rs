@@ -25,7 +25,7 @@ pub enum LookupError {
     FunctionNotFound {
         schema: Name,
         function: Name,
-        /// Sorted.
+        /// Sorted, see [`shown_list`].
         arguments: Vec<Name>,
         body: BodyKind,
         is_post: bool,
@@ -45,7 +45,33 @@ pub enum LookupError {
     },
 }
 
+/// How much of the names that a request made up is repeated in an error, in bytes: a body has them at any length. The names of
+/// the 100 parameters that a function can have fit. PostgREST has no limit.
+const SHOWN: usize = 8 << 10;
+
+/// The argument names of a call for its error: together cut at [`SHOWN`], with an ellipsis.
+pub(super) fn shown_list(names: &[&str]) -> Vec<Name> {
+    let (mut shown, mut room) = (Vec::new(), SHOWN);
+    for name in names {
+        shown.push(cut(name, room));
+        if name.len() > room {
+            break;
+        }
+        room = room.saturating_sub(name.len() + ", ".len());
+    }
+    shown
+}
+
+fn cut(name: &str, room: usize) -> Name {
+    if name.len() <= room { name.into() } else { format!("{}…", &name[..name.floor_char_boundary(room)]).into() }
+}
+
 impl LookupError {
+    /// `column`, however long, is not one of `table`.
+    pub fn column_not_found(table: &Name, column: &str) -> Self {
+        Self::ColumnNotFound { table: table.clone(), column: cut(column, SHOWN) }
+    }
+
     pub fn code(&self) -> &'static str {
         match self {
             Self::RelationshipNotFound { .. } => "PGRST200",
@@ -203,4 +229,26 @@ fn disambiguation(relationship: &Relationship) -> String {
         | Cardinality::OneToOne { constraint, .. } => constraint,
     };
     format!("'{}!{hint}'", target.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_nothing_can_have_are_cut() {
+        let texts = |names: &[&str]| shown_list(names).iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        assert_eq!(texts(&["a", "b"]), ["a", "b"]);
+        let long = "ä".repeat(SHOWN);
+        let shown = texts(&["a", &long, "b"]);
+        assert_eq!((shown.len(), shown[0].as_str(), shown[1].ends_with("ä…")), (2, "a", true));
+        let shown = texts(&vec!["a"; 20_000]);
+        assert_eq!(shown.last().map(String::as_str), Some("…"));
+        assert!(shown.join(", ").len() < SHOWN + 10, "{}", shown.join(", ").len());
+        // The longest call that there can be.
+        let names: Vec<String> = (0..100).map(|n| format!("{n:0>63}")).collect();
+        assert_eq!(texts(&names.iter().map(String::as_str).collect::<Vec<_>>()), names);
+        let message = LookupError::column_not_found(&"plants".into(), &long).message();
+        assert!(message.ends_with("ä…' column of 'plants' in the schema cache") && message.len() < SHOWN + 100);
+    }
 }

@@ -16,6 +16,9 @@ const NAME_SCORE: f64 = 0.75;
 const LOOSE_SCORE: f64 = 0.33;
 /// How many candidates are compared by edit distance.
 const COMPARED: usize = 50;
+/// Nothing is suggested for a text longer than this, in bytes: comparing takes time and memory by its length, and the text is
+/// the client's. Names have at most 63 bytes.
+const LONGEST: usize = 1024;
 
 /// For `PGRST205`.
 pub fn similar_table(cache: &SchemaCache, schema: &str, name: &str) -> Option<String> {
@@ -59,6 +62,8 @@ pub fn similar_function(cache: &SchemaCache, schema: &str, name: &str, arguments
     let call = if overloads.is_empty() {
         let names: Vec<&str> = cache.functions.in_schema(schema).map(|(name, _)| &**name).collect();
         nearest(&names, name, NAME_SCORE)?.1.to_owned()
+    } else if arguments.iter().map(|argument| argument.len()).sum::<usize>() > LONGEST {
+        return None;
     } else {
         let lists: Vec<String> =
             overloads.iter().map(|f| argument_list(f.parameters.iter().map(|p| &p.name))).collect();
@@ -75,8 +80,12 @@ fn argument_list<'a>(names: impl Iterator<Item = &'a Name>) -> String {
     format!("({})", names.join(", "))
 }
 
-/// The entry most similar to `wanted`, with its similarity between 0 and 1 (1: equal ignoring case).
+/// The entry most similar to `wanted`, with its similarity between 0 and 1 (1: equal ignoring case). None for a text longer
+/// than [`LONGEST`].
 fn nearest<'a>(entries: &[&'a str], wanted: &str, least: f64) -> Option<(f64, &'a str)> {
+    if wanted.len() > LONGEST {
+        return None;
+    }
     let wanted = wanted.to_lowercase();
     let keys: Vec<(String, &str)> = entries.iter().map(|entry| (entry.to_lowercase(), *entry)).collect();
     if let Some((_, entry)) = keys.iter().find(|(key, _)| *key == wanted) {
@@ -153,6 +162,14 @@ mod tests {
         assert_eq!(nearest(&names, "plant", NAME_SCORE).map(|n| n.1), Some("plants"));
         assert_eq!(nearest(&names, "GARDENS", NAME_SCORE), Some((1.0, "gardens")));
         assert_eq!(nearest(&names, "orders", NAME_SCORE), None);
+    }
+
+    #[test]
+    fn nothing_is_near_a_text_that_is_too_long_to_be_compared() {
+        let entry = "ab".repeat(LONGEST / 2);
+        let similar = format!("{}b", &entry[1..]);
+        assert!(nearest(&[&entry], &similar, NAME_SCORE).is_some());
+        assert_eq!(nearest(&[&entry], &format!("{similar}b"), LOOSE_SCORE), None);
     }
 
     #[test]

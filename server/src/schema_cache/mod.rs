@@ -170,7 +170,7 @@ impl SchemaCache {
             [] => Err(LookupError::FunctionNotFound {
                 schema: schema.into(),
                 function: name.into(),
-                arguments: arguments.iter().map(|argument| Name::from(*argument)).collect(),
+                arguments: error::shown_list(arguments),
                 body,
                 is_post,
                 suggestion: hints::similar_function(self, schema, name, arguments),

@@ -150,3 +150,41 @@ async fn a_refusal_reaches_clients_that_read_only_after_sending_everything() {
     let reply = send(&house.address, "POST", "/zoo", &token, &vec![b' '; 4 << 20]).await;
     assert_eq!((reply.status, refusal(&reply).1.as_str()), (401, "PGRST301"), "{}", reply.text());
 }
+
+/// Regression: the names were compared with those of all functions at their whole length, which took seconds and gigabytes, and
+/// then came back twice.
+#[actix_web::test]
+async fn names_that_nothing_can_have_are_not_compared_and_are_cut_in_the_error() {
+    let house = House::open(&[]).await;
+    let json = ("Content-Type".to_owned(), "application/json".to_owned());
+    let member = ("Authorization".to_owned(), format!("Bearer {}", House::token(r#"{"role":"sky_member"}"#)));
+    let long = "n".repeat(4 << 20);
+    let many: Vec<String> = (0..19_000).map(|n| format!("\"{n:0>500}\":1")).collect();
+    for (target, headers, body, code, begins) in [
+        (
+            "/rpc/plus",
+            vec![json.clone()],
+            format!("{{\"{long}\":1}}"),
+            "PGRST202",
+            "Could not find the function sky.plus(nnn",
+        ),
+        (
+            "/rpc/plus",
+            vec![json.clone()],
+            format!("{{{}}}", many.join(",")),
+            "PGRST202",
+            "Could not find the function sky.plus(000",
+        ),
+        ("/labels", vec![json, member], format!("{{\"{long}\":1}}"), "PGRST204", "Could not find the 'nnn"),
+    ] {
+        let reply = send(&house.address, "POST", target, &headers, body.as_bytes()).await;
+        let (_, told, message) = refusal(&reply);
+        assert_eq!(told, code, "{target}");
+        assert!(message.starts_with(begins) && message.contains('…'), "{target}: {} bytes", message.len());
+        assert!(
+            message.ends_with("in the schema cache") && reply.body.len() < 20_000,
+            "{target}: {}",
+            reply.body.len()
+        );
+    }
+}

@@ -123,7 +123,7 @@ pub fn plan_write(
 fn body_column(resolver: &Resolver<'_>, table: &Table, name: &str) -> Result<ResolvedField, ApiError> {
     match table.column(name) {
         Some(column) => Ok(resolver.json_input(Resolver::column(column))),
-        None => Err(LookupError::ColumnNotFound { table: table.name.name.clone(), column: name.into() }.into()),
+        None => Err(LookupError::column_not_found(&table.name.name, name).into()),
     }
 }
 
