@@ -113,6 +113,7 @@ const TESTS: &[(&str, u32, &str, &str)] = &[
     ("limits", 0, "limits", "a_body_with_an_oversized_length_is_refused_before_it_is_sent"),
     ("limits", 0, "limits", "a_chunked_oversized_body_is_refused"),
     ("limits", 0, "limits", "names_that_nothing_can_have_are_not_compared_and_are_cut_in_the_error"),
+    ("limits", 0, "limits", "long_statements_are_not_prepared"),
     ("limits", 0, "random", "meaningless_bytes_are_refused_without_harm"),
 ];
 

@@ -188,3 +188,22 @@ async fn names_that_nothing_can_have_are_not_compared_and_are_cut_in_the_error()
         );
     }
 }
+
+/// Regression: each connection kept the texts of 256 statements, however long, and of refused ones too.
+#[actix_web::test]
+async fn long_statements_are_not_prepared() {
+    let function = "create function sky.prepared() returns json language sql volatile security definer as $$
+                      select json_build_array(max(length(statement)), count(*) filter (where statement ~ 'labels'))
+                      from pg_prepared_statements where name <> '' $$;";
+    let house = House::build(&[("PGRST_DB_POOL", "1")], &Ground::new(Some(function)).await).await;
+    let select = |columns: usize| format!("/labels?id=eq.1&select={}", vec!["id"; columns].join(","));
+    for columns in [2, 1000] {
+        for _ in 0..3 {
+            assert_eq!(get(&house, &select(columns)).await.status, 200);
+        }
+    }
+    let reply = send(&house.address, "POST", "/rpc/prepared", &[], b"").await;
+    let found: Value = serde_json::from_slice(&reply.body).expect("JSON");
+    assert_eq!(found[1], 1, "the short one: {found}");
+    assert!(found[0].as_i64().is_some_and(|length| length < 16 << 10), "{found}");
+}
