@@ -452,7 +452,8 @@ async fn estimate(
     let mut steps = prelude.steps(role);
     steps.extend([explain.query(role), analyzed.query("")]);
     let asker = Asker { role, client: caller.client, is_quick: true };
-    let unit = Unit { asker, begin: prelude.begin, steps, end: End::Commit };
+    // The pre-request runs again with the statement itself. Whatever it writes must stay once, or not at all.
+    let unit = Unit { asker, begin: prelude.begin, steps, end: End::Rollback };
     let answers = rest.pool.run(&unit).await.ok()?;
     let [.., plan, analyzed] = answers.rows.as_slice() else { return None };
     let cost = planned(plan, "Total Cost")?.as_f64()?;

@@ -565,3 +565,30 @@ async fn tokens_of_every_key_type_are_verified() {
         assert_eq!(challenge.is_some_and(|text| text.starts_with("Bearer error=")), status == 401, "{kind}");
     }
 }
+
+/// Regression: the estimate of a write's cost called the pre-request once more, and committed what that wrote.
+#[actix_web::test]
+async fn a_cost_estimate_leaves_nothing_behind() {
+    let log = "create table public.requests (said text);
+               create function sky.note_request() returns void language plpgsql security definer as $$ begin
+                 insert into public.requests values (current_setting('request.path')); end $$;
+               grant insert on sky.constellations to sky_visitor;";
+    let ground = Ground::new(Some(log)).await;
+    let settings = [("PGRST_DB_PRE_REQUEST", "sky.note_request"), ("PGRST_DB_TX_END", "commit-allow-override")];
+    let house = House::build(&settings, &ground).await;
+    let noted = async || -> i64 {
+        house.owner.query_one("select count(*) from public.requests", &[]).await.expect("count").get(0)
+    };
+    let target = "/constellations?select=id,stars(id,observations(night,telescopes(id)))";
+    let post = async |prefer: &str, body: &str| {
+        let prefer = format!("Prefer: return=representation{prefer}");
+        ask(&house, "", "POST", target, &prefer, body).await
+    };
+    let reply = post(", tx=rollback", r#"{"id": 70, "name": "Mensa"}"#).await;
+    assert_eq!((reply.status, noted().await), (201, 0), "{}", reply.text());
+    // Other columns, so the statement is another one and is estimated, too.
+    let reply = post("", r#"{"id": 71, "name": "Pyxis", "area": 220.83}"#).await;
+    assert_eq!((reply.status, noted().await), (201, 1), "{}", reply.text());
+    let reply = post("", r#"{"id": 72}"#).await;
+    assert_eq!((reply.status, noted().await), (400, 1), "{}", reply.text());
+}
