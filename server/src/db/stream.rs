@@ -22,6 +22,8 @@ pub struct StreamUnit<'a> {
     pub begin: &'static str,
     /// The settings and whatever else precedes the rows.
     pub before: Vec<Query<'a>>,
+    /// Runs right before the rows; [`RowStream::take_ahead`] returns its own rows.
+    pub ahead: Option<Query<'a>>,
     pub rows: Query<'a>,
     /// Runs after the rows are read; its own rows come with [`Piece::Done`].
     pub after: Query<'a>,
@@ -45,6 +47,9 @@ pub struct RowStream {
     /// The statement whose rows are streamed; the next one's are kept.
     step: usize,
     rows: u64,
+    /// The statement of [`StreamUnit::ahead`].
+    ahead_step: Option<usize>,
+    ahead: Vec<Row>,
     after: Vec<Row>,
     /// Whether every statement was parsed again because a prepared one was refused.
     is_afresh: bool,
@@ -61,14 +66,18 @@ impl ExclusivePool {
     pub async fn stream(&self, unit: &StreamUnit<'_>) -> Result<RowStream, DbError> {
         let mut held = self.hold(&unit.asker).await?;
         let exchange = held.begin_use()?.send(unit.queries()).await?;
-        Ok(RowStream { held, exchange, step: 1 + unit.before.len(), rows: 0, after: Vec::new(), is_afresh: false })
+        let next = 1 + unit.before.len();
+        let (ahead_step, step) = if unit.ahead.is_some() { (Some(next), next + 1) } else { (None, next) };
+        let (ahead, after) = (Vec::new(), Vec::new());
+        Ok(RowStream { held, exchange, step, rows: 0, ahead_step, ahead, after, is_afresh: false })
     }
 }
 
 impl<'a> StreamUnit<'a> {
     fn queries(&self) -> impl Iterator<Item = Query<'a>> {
         let ends = [self.rows, self.after, Query::plain("COMMIT")];
-        std::iter::once(Query::plain(self.begin)).chain(self.before.iter().copied()).chain(ends)
+        let begin = std::iter::once(Query::plain(self.begin));
+        begin.chain(self.before.iter().copied()).chain(self.ahead).chain(ends)
     }
 }
 
@@ -93,6 +102,8 @@ impl RowStream {
                 Ok(Answer::Row(step, row)) => {
                     if step > self.step {
                         self.after.push(row);
+                    } else if self.ahead_step == Some(step) {
+                        self.ahead.push(row);
                     }
                 }
                 Ok(Answer::Complete(step)) => {
@@ -120,6 +131,12 @@ impl RowStream {
     pub async fn restart(&mut self, unit: &StreamUnit<'_>) -> Result<(), DbError> {
         self.exchange = self.held.begin_use()?.send_afresh(unit.queries()).await?;
         self.is_afresh = true;
+        self.ahead.clear();
         Ok(())
+    }
+
+    /// The rows of [`StreamUnit::ahead`], which have arrived with the first row of the result.
+    pub fn take_ahead(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.ahead)
     }
 }

@@ -86,7 +86,8 @@ const LONG: Duration = Duration::from_millis(500);
 const GATHERED: usize = 1 << 20;
 
 /// Reads rows as they arrive. A short result is answered like any other. For a long one, the head is sent as soon as
-/// the result turns out to be long, unless it has a limit: then the head waits for the number of rows.
+/// the result turns out to be long, with what the pre-request set for it, unless it has a limit: then the head waits for the number
+/// of rows.
 async fn execute_streaming(
     Rest { spools, costs, .. }: &Rest,
     pool: &ExclusivePool,
@@ -103,6 +104,7 @@ async fn execute_streaming(
         asker: *asker,
         begin: prelude.begin,
         before: prelude.steps(role),
+        ahead: prelude.pre_request.as_ref().map(|_| statements.response.query("")),
         rows: statements.rows.query(role),
         after: statements.response.query(""),
     };
@@ -129,13 +131,8 @@ async fn execute_streaming(
             },
             Piece::Done { rows, after } => {
                 costs.note(shape, started.elapsed());
-                let setting = |column: usize| after.first().map_or(Ok(None), |row| row.text(column));
-                let mut result = ResultSet {
-                    page: i64::try_from(rows).unwrap_or(i64::MAX),
-                    headers: setting(0).map_err(&fault)?,
-                    status: setting(1).map_err(&fault)?,
-                    ..ResultSet::default()
-                };
+                let page = i64::try_from(rows).unwrap_or(i64::MAX);
+                let mut result = ResultSet { page, ..response_settings(&after).map_err(&fault)? };
                 let end = format.end(rows);
                 return match long {
                     Some((mut sink, spool, length)) => {
@@ -159,13 +156,20 @@ async fn execute_streaming(
             sink.push(begun).await?;
             if !statements.is_limited {
                 costs.note(shape, LONG);
+                let result = response_settings(&rows.take_ahead()).map_err(&fault)?;
                 spool.filled_by(actix_web::rt::spawn(fill(rows, format, sink)));
-                return Ok(Outcome::Long { result: ResultSet::default(), body: LongBody { spool, length: None } });
+                return Ok(Outcome::Long { result, body: LongBody { spool, length: None } });
             }
             long = Some((sink, spool, length));
         }
         piece = rows.next(encode).await;
     }
+}
+
+/// What SQL set for the answer, and nothing else.
+fn response_settings(rows: &[Row]) -> Result<ResultSet, DbError> {
+    let setting = |column: usize| rows.first().map_or(Ok(None), |row| row.text(column));
+    Ok(ResultSet { headers: setting(0)?, status: setting(1)?, ..ResultSet::default() })
 }
 
 /// Takes the rest of a result at PostgreSQL's speed.

@@ -592,3 +592,33 @@ async fn a_cost_estimate_leaves_nothing_behind() {
     let reply = post("", r#"{"id": 72}"#).await;
     assert_eq!((reply.status, noted().await), (400, 1), "{}", reply.text());
 }
+
+/// Regression: what a pre-request set for the answer was read only after all rows, and so never applied to a long answer.
+#[actix_web::test]
+async fn a_pre_request_sets_status_and_headers_of_a_long_answer() {
+    let long = r#"create view sky.horizon as select n, repeat('x', 100) as word from generate_series(1, 20000) as n;
+                  grant select on sky.horizon to sky_visitor;
+                  create function sky.mark() returns void language plpgsql as $$ begin
+                    perform set_config('response.headers', '[{"X-Pre": "yes"}, {"Cache-Control": "no-store"}]', true),
+                      set_config('response.status', coalesce(current_setting('request.headers')::json ->> 'x-status', '203'), true);
+                  end $$;"#;
+    let house = House::build(&[("PGRST_DB_PRE_REQUEST", "sky.mark")], &Ground::new(Some(long)).await).await;
+    for (target, header) in [
+        ("/horizon", ""),
+        ("/horizon", "Accept: text/csv"),
+        // The second and the third time it is prepared.
+        ("/horizon", ""),
+        ("/horizon", ""),
+        ("/horizon?limit=15000", ""),
+        ("/horizon?limit=2", ""),
+    ] {
+        let reply = ask(&house, "", "GET", target, header, "").await;
+        assert_eq!(reply.status, 203, "{target} {header}");
+        let found = ["x-pre", "cache-control"].map(|name| reply.header(name).unwrap_or_default());
+        assert_eq!(found, ["yes", "no-store"], "{target} {header}");
+        assert_eq!(reply.body.len() > 1 << 20, !target.ends_with("=2"), "{target} {header}: {}", reply.body.len());
+    }
+    let reply = ask(&house, "", "GET", "/horizon", "X-Status: nonsense", "").await;
+    assert_eq!((reply.status, &rows(&reply)["code"]), (500, &json!("PGRST112")));
+    assert_eq!(ask(&house, "", "GET", "/labels?select=id", "", "").await.status, 203, "the connection is usable");
+}

@@ -84,6 +84,7 @@ const TESTS: &[(&str, u32, &str, &str)] = &[
     ("18", 0, "policies", "the_comparison_detects_a_missing_role_switch"),
     ("11", 10, "behaviour", "request_settings_are_empty_in_the_next_request"),
     ("11", 0, "behaviour", "a_cost_estimate_leaves_nothing_behind"),
+    ("11", 0, "behaviour", "a_pre_request_sets_status_and_headers_of_a_long_answer"),
     ("11", 0, "behaviour", "tokens_of_every_key_type_are_verified"),
     ("11", 0, "behaviour", "tokens_are_verified_with_the_named_key_of_the_set"),
     ("17", 0, "behaviour", "settings_in_the_database_win_and_are_reloaded_on_request"),

@@ -69,7 +69,7 @@ pub struct StreamStatements {
     pub format: RowFormat,
     /// Whether the result has a limit.
     pub is_limited: bool,
-    /// `response.headers` and `response.status`, read after the rows.
+    /// `response.headers` and `response.status`, read after the rows and, if there is a pre-request, before them.
     pub response: Sql,
 }
 
