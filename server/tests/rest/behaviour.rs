@@ -622,3 +622,26 @@ async fn a_pre_request_sets_status_and_headers_of_a_long_answer() {
     assert_eq!((reply.status, &rows(&reply)["code"]), (500, &json!("PGRST112")));
     assert_eq!(ask(&house, "", "GET", "/labels?select=id", "", "").await.status, 203, "the connection is usable");
 }
+
+/// Regression: a longer body was refused for the token's role before the pre-request could switch to another one.
+#[actix_web::test]
+async fn a_role_chosen_by_a_pre_request_may_send_a_long_body() {
+    let switch = "create function sky.switch() returns void language plpgsql as $$ begin
+                    if current_setting('request.headers')::json ->> 'x-key' = 'right' then
+                      set local role sky_member; end if; end $$;";
+    let ground = Ground::new(Some(switch)).await;
+    let house = House::build(&[("PGRST_DB_PRE_REQUEST", "sky.switch")], &ground).await;
+    let plain = House::build(&[], &ground).await;
+    for (house, key, length, status) in [
+        (&house, "right", 10, 201),
+        (&house, "right", 200_000, 201),
+        (&house, "wrong", 10, 401),
+        (&house, "wrong", 200_000, 401),
+        (&plain, "right", 200_000, 401),
+    ] {
+        let body = json!({"id": 90, "t": "t".repeat(length)}).to_string();
+        let reply = ask(house, "", "POST", "/zoo", &format!("X-Key: {key}"), &body).await;
+        assert_eq!(reply.status, status, "{key} {length}: {}", reply.text());
+        assert_eq!(reply.text().contains("42501"), status == 401, "{key} {length}: {}", reply.text());
+    }
+}

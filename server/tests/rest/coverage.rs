@@ -85,6 +85,7 @@ const TESTS: &[(&str, u32, &str, &str)] = &[
     ("11", 10, "behaviour", "request_settings_are_empty_in_the_next_request"),
     ("11", 0, "behaviour", "a_cost_estimate_leaves_nothing_behind"),
     ("11", 0, "behaviour", "a_pre_request_sets_status_and_headers_of_a_long_answer"),
+    ("11", 0, "behaviour", "a_role_chosen_by_a_pre_request_may_send_a_long_body"),
     ("11", 0, "behaviour", "tokens_of_every_key_type_are_verified"),
     ("11", 0, "behaviour", "tokens_are_verified_with_the_named_key_of_the_set"),
     ("17", 0, "behaviour", "settings_in_the_database_win_and_are_reloaded_on_request"),
