@@ -47,6 +47,8 @@ const SCHEMA: &str = "
     grant select on public.me to authenticated;
     create table public.many as select g as n, repeat('x', 1000) as filling from generate_series(1, 5000) g;
     grant select on public.many to anon;
+    create table public.boxes (id int primary key, within int references public.boxes);
+    grant select on public.boxes to anon;
 ";
 
 /// A primary and its replica, each with a folder of its own.
@@ -363,7 +365,8 @@ async fn writes_of_the_other_apis_count_too() {
 #[actix_web::test]
 async fn only_reads_use_the_replica_and_none_is_too_old() {
     let servers = Servers::start("replica-reads").await;
-    let one = servers.instance(&servers.replica_url(), &[("FERROBASE_READ_REPLICA_MAX_AGE", "5s")]).await;
+    let settings = [("FERROBASE_READ_REPLICA_MAX_AGE", "5s"), ("FERROBASE_REST_ANON_COST", "0.001")];
+    let one = servers.instance(&servers.replica_url(), &settings).await;
     let call = |method: Method, name: &'static str| {
         let one = &one;
         async move { one.ask(method, &format!("/rest/v1/rpc/{name}"), None, None).await.body }
@@ -376,6 +379,13 @@ async fn only_reads_use_the_replica_and_none_is_too_old() {
     until("a read is begun at the replica and answered by the primary", async || {
         assert_eq!(call(Method::GET, "wants_the_primary").await, json!(false));
         one.metric("ferrobase_replica_reads_total{outcome=\"failed\"}") > failed
+    })
+    .await;
+    let answered = one.metric("ferrobase_replica_reads_total{outcome=\"answered\"}");
+    until("a read that is too expensive is refused by the replica's estimate", async || {
+        let deep = one.ask(Method::GET, "/rest/v1/boxes?select=id,within(id,within(id,within(id)))", None, None).await;
+        assert_eq!((deep.status, &deep.body["code"]), (400, &json!("PGRST100")), "{}", deep.body);
+        one.metric("ferrobase_replica_reads_total{outcome=\"answered\"}") > answered
     })
     .await;
     // A long answer, which is passed on while it is read.

@@ -294,7 +294,7 @@ async fn execute_at(
     let prelude = Prelude { check: place.check.as_ref(), ..Prelude::new(settings, identity, request, Some(plan)) };
     if let Some(statements) = stream_statements(plan, request, cache) {
         let shape = rest.costs.shape(statements.rows.text());
-        require_affordable(rest, settings, caller, plan, &prelude, (&statements.rows, shape)).await?;
+        require_affordable(rest, place.pool, settings, caller, plan, &prelude, (&statements.rows, shape)).await?;
         let fault = |error: DbError| fault(rest.noted(shape, error));
         let asker = caller.asker(rest, shape);
         return Box::pin(execute_streaming(rest, place.pool, &prelude, &asker, &statements, shape, fault)).await;
@@ -302,7 +302,7 @@ async fn execute_at(
     let statements = statements(plan, request, config.max_rows);
     let shape = rest.costs.shape(statements.main.text());
     if !matches!(plan.media, MediaType::Plan { .. }) {
-        require_affordable(rest, settings, caller, plan, &prelude, (&statements.main, shape)).await?;
+        require_affordable(rest, place.pool, settings, caller, plan, &prelude, (&statements.main, shape)).await?;
     }
 
     let role = &*identity.role;
@@ -405,9 +405,10 @@ const DEEP: usize = 3;
 /// For tables never analyzed, PostgreSQL estimates thousands of rows instead of a handful, on each level.
 const NEVER_ANALYZED: f64 = 1000.0;
 
-/// Refuses a read whose cost estimate exceeds the role's limit. Estimated once per text and role.
+/// Refuses a read whose cost estimate exceeds the role's limit. Estimated once per text and role, at the server that runs it.
 async fn require_affordable(
     rest: &Rest,
+    pool: &ExclusivePool,
     settings: &Settings,
     caller: &Caller<'_>,
     plan: &DatabasePlan,
@@ -424,7 +425,7 @@ async fn require_affordable(
         Some(cost) => cost,
         None => {
             // Errors in the statement are reported when it runs.
-            let estimate = Box::pin(estimate(rest, caller, plan, prelude, statement));
+            let estimate = Box::pin(estimate(pool, caller, plan, prelude, statement));
             let Some(cost) = estimate.await else { return Ok(()) };
             rest.costs.keep_estimate(shape, role, epoch, cost);
             cost
@@ -435,7 +436,7 @@ async fn require_affordable(
 
 /// PostgreSQL's cost estimate for `statement`.
 async fn estimate(
-    rest: &Rest,
+    pool: &ExclusivePool,
     caller: &Caller<'_>,
     plan: &DatabasePlan,
     prelude: &Prelude<'_>,
@@ -458,7 +459,7 @@ async fn estimate(
     let asker = Asker { role, client: caller.client, is_quick: true };
     // The pre-request runs again with the statement itself. Whatever it writes must stay once, or not at all.
     let unit = Unit { asker, begin: prelude.begin, steps, end: End::Rollback };
-    let answers = rest.pool.run(&unit).await.ok()?;
+    let answers = pool.run(&unit).await.ok()?;
     let [.., plan, analyzed] = answers.rows.as_slice() else { return None };
     let cost = planned(plan, "Total Cost")?.as_f64()?;
     let is_analyzed = analyzed.first().is_none_or(|row| row.int4(0).ok().flatten() != Some(0));
