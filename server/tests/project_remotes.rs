@@ -213,6 +213,45 @@ async fn another_database_is_emptied_and_loaded_again() {
     assert_eq!(remote.one(state).await, "true 0 0");
 }
 
+/// Regression: without versions, the history was replaced unasked, and lost if one of the files could not be recorded.
+#[actix_web::test]
+async fn the_whole_history_is_repaired_only_after_a_yes_and_in_one_step() {
+    let project = Project::new(
+        "repaired",
+        "",
+        &[("supabase/migrations/1_tasks.sql", TASKS), ("supabase/migrations/2_more.sql", "create table more ();")],
+    );
+    project.ok(&["start"]);
+    let url = project.status()["DB_URL"].as_str().expect("a URL").to_owned();
+    let history = "select string_agg(version, ' ' order by version) from supabase_migrations.schema_migrations";
+    project.write("supabase/migrations/3_late.sql", "create table late ();");
+    let repair = |status: &str, more: &[&str]| {
+        project.run(&[&["migration", "repair", "--db-url", &url, "--status", status], more].concat())
+    };
+    for status in ["reverted", "applied"] {
+        let (success, _, told) = repair(status, &[]);
+        assert!(!success && told.contains("Do you want to repair the entire migration history table"), "{told}");
+        assert!(told.ends_with("ferrobase: nothing was repaired: confirm at the terminal, or with --yes\n"), "{told}");
+        assert_eq!(project.one(history).await, "1 2");
+    }
+    let refuse = "alter table supabase_migrations.schema_migrations add constraint refuse check (version <> '3')";
+    project.one(refuse).await;
+    let (success, _, told) = repair("applied", &["--yes"]);
+    assert!(!success && told.contains("refuse"), "{told}");
+    assert_eq!(project.one(history).await, "1 2", "what was emptied came back");
+
+    project.one("alter table supabase_migrations.schema_migrations drop constraint refuse").await;
+    assert!(repair("applied", &["--yes"]).0);
+    assert_eq!(project.one(history).await, "1 2 3");
+    // Named versions need no confirmation.
+    assert!(repair("reverted", &["2", "3"]).0);
+    assert_eq!(project.one(history).await, "1");
+    let command = ["migration", "repair", "--status", "reverted"];
+    let output = project.command(&command).env("SUPABASE_YES", "1").output().expect("it runs");
+    assert!(output.status.success());
+    assert_eq!(project.one(history).await, "");
+}
+
 /// Standard input that holds `text`.
 fn said(text: &str) -> std::process::Stdio {
     use std::io::{Seek, Write};

@@ -224,26 +224,25 @@ pub async fn clear(url: &str) -> Result<(), MigrateError> {
     session.tell_api().await
 }
 
-/// Marks versions as applied (with the statements of their files) or removes them from the history.
+/// Marks versions as applied (with the statements of their files) or removes them from the history; without versions, the whole
+/// history is replaced. In one transaction, so that an error leaves the history as it was.
 pub async fn repair(url: &str, files: &[PathBuf], versions: &[String], is_applied: bool) -> Result<(), MigrateError> {
     let files = if is_applied { read(files)? } else { Vec::new() };
     let session = Session::connect_alone(url).await?;
     // Makes the table.
     Ledger::Migrations.entries(&session).await?;
+    session.client.batch_execute("begin").await?;
     if versions.is_empty() {
         session.client.batch_execute("truncate supabase_migrations.schema_migrations").await?;
     }
     if !is_applied {
         let delete = "delete from supabase_migrations.schema_migrations where version = any ($1)";
         session.client.execute(delete, &[&versions]).await?;
-        return Ok(());
     }
-    for file in files {
-        if !versions.is_empty() && !versions.contains(&file.version) {
-            continue;
-        }
-        Ledger::Migrations.record(&session, &file).await?;
+    for file in files.iter().filter(|file| versions.is_empty() || versions.contains(&file.version)) {
+        Ledger::Migrations.record(&session, file).await?;
     }
+    session.client.batch_execute("commit").await?;
     Ok(())
 }
 

@@ -64,9 +64,13 @@ pub enum MigrationCommand {
     },
     /// Correct the migration history without running anything
     Repair {
+        /// The versions to correct [default: the whole history]
         versions: Vec<String>,
         #[arg(long)]
         status: HistoryStatus,
+        /// Do not ask before the whole history is replaced
+        #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
+        yes: bool,
         #[command(flatten)]
         target: TargetArgs,
     },
@@ -90,7 +94,7 @@ pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
             squash(&project, version.as_deref())
         }
         MigrationCommand::Fetch { yes, target } => fetch(&project, &target, yes),
-        MigrationCommand::Repair { versions, status, target } => repair(&project, &target, &versions, status),
+        MigrationCommand::Repair { versions, status, yes, target } => repair(&project, &target, &versions, status, yes),
     }
 }
 
@@ -121,13 +125,24 @@ fn up(project: &Project, target: &TargetArgs, include_all: bool) -> anyhow::Resu
     })
 }
 
-fn repair(project: &Project, target: &TargetArgs, versions: &[String], status: HistoryStatus) -> anyhow::Result<()> {
+/// Without versions, the whole history is replaced: by that of the files, or by none.
+fn repair(
+    project: &Project,
+    target: &TargetArgs,
+    versions: &[String],
+    status: HistoryStatus,
+    is_confirmed: bool,
+) -> anyhow::Result<()> {
     let files = project.migrations()?;
     let (local, is_applied) = (files.versions(), matches!(status, HistoryStatus::Applied));
     if let Some(missing) = versions.iter().find(|version| is_applied && !local.contains(*version)) {
         anyhow::bail!("there is no migration of version {missing}");
     }
     let (url, _) = target.text(project)?;
+    if versions.is_empty() {
+        say("Do you want to repair the entire migration history table to match local migration files?");
+        anyhow::ensure!(is_confirmed || answers_yes()?, "nothing was repaired: confirm at the terminal, or with --yes");
+    }
     block_on(async { Ok(migrate::project::repair(&url, &files.paths, versions, is_applied).await?) })?;
     let named = if versions.is_empty() { "all".to_owned() } else { versions.join(" ") };
     say(&format!("Repaired migration history: {named}"));
