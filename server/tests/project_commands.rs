@@ -319,6 +319,48 @@ async fn inspection_lint_diff_and_migration_commands_work() {
     }
 }
 
+/// Regression: the database was deleted before the configuration and the files were read.
+#[actix_web::test]
+async fn a_project_that_cannot_be_loaded_is_not_deleted() {
+    let project = Project::new(
+        "unloadable",
+        "",
+        &[
+            ("supabase/migrations/1_tasks.sql", "create table tasks (id int primary key);"),
+            ("supabase/migrations/2_more.sql", "create table more ();"),
+            ("supabase/seed.sql", "insert into tasks values (1);"),
+        ],
+    );
+    project.ok(&["start"]);
+    project.one("insert into tasks values (2)").await;
+    let url = project.status()["DB_URL"].as_str().expect("a URL").to_owned();
+    let config = std::fs::read_to_string(project.root.join("supabase/config.toml")).expect("a configuration");
+    let mail = "[auth.email.template.invite]\ncontent_path = \"./supabase/templates/none.html\"\n";
+    let twice = ("supabase/migrations/1_again.sql", "select 1;");
+    let packed = "[db.seed]\nsql_paths = [\"./packed.sql.gz\"]\n";
+    for (more, (file, text), told) in [
+        (mail, ("supabase/notes.md", ""), "auth.email.template.invite.content_path names the file"),
+        ("[db.seed]\nsql_paths = [\"***\"]\n", ("supabase/notes.md", ""), "*** is not a pattern"),
+        ("", twice, "have the same version 1"),
+        (packed, ("supabase/packed.sql.gz", "not packed"), "packed.sql.gz"),
+    ] {
+        project.write("supabase/config.toml", &format!("{config}{more}"));
+        project.write(file, text);
+        for command in [&["db", "reset"][..], &["migration", "down", "--yes"]] {
+            let (success, _, stderr) = project.run(command);
+            assert!(!success && stderr.contains(told), "{command:?}: {stderr}");
+        }
+        std::fs::remove_file(project.root.join(file)).expect("removed");
+        // It still runs, with its rows.
+        let client = crate::support::cluster::connect(&url).await;
+        let rows = client.query_one("select count(*) from tasks", &[]).await.expect("the table");
+        assert_eq!(rows.get::<_, i64>(0), 2, "{told}");
+    }
+    project.write("supabase/config.toml", &config);
+    project.ok(&["db", "reset"]);
+    assert_eq!(project.one("select count(*) from tasks").await, "1");
+}
+
 async fn migrations_become_one_file(project: &Project) {
     let more = "create policy \"own files\" on storage.objects for select using (owner_id = auth.uid()::text);
                 create function on_ddl() returns event_trigger language plpgsql as $$ begin null; end $$;

@@ -187,6 +187,12 @@ fn read(paths: &[PathBuf]) -> Result<Vec<SqlFile>, MigrateError> {
     Ok(files)
 }
 
+/// Reads files as [`migrations`] and [`seeds`] do, and does nothing else.
+pub fn require_readable(migrations: &[PathBuf], others: &[PathBuf]) -> Result<(), MigrateError> {
+    read(migrations)?;
+    others.iter().try_for_each(|path| files::file(path).map(drop))
+}
+
 /// Applies the files that the history does not list, in name order. `until` is the last version to apply.
 pub async fn migrations(
     url: &str,

@@ -162,14 +162,26 @@ fn reset(
 
 /// Recreates database and files, and serves them.
 pub fn rebuild(project: &Project, extent: &Extent) -> anyhow::Result<()> {
+    settings(project)?;
+    require_files(project, extent)?;
     Place::of(project).stop()?;
     delete_data(project)?;
     in_background(project, extent)
 }
 
+/// Reads the files that a new database is made from, so that an error in them is found before the old one is deleted.
+fn require_files(project: &Project, extent: &Extent) -> anyhow::Result<()> {
+    let migrations = if project.has_migrations_enabled() { project.migrations()?.paths } else { Vec::new() };
+    let seeds = if extent.has_seeds { project.seeds()?.0 } else { Vec::new() };
+    let roles = Some(project.folder().join("roles.sql")).filter(|path| path.is_file());
+    let others: Vec<PathBuf> = roles.into_iter().chain(seeds.into_iter().map(|seed| seed.path)).collect();
+    Ok(migrate::project::require_readable(&migrations, &others)?)
+}
+
 /// Empties another database, and loads the project into it. Its server goes on serving.
 pub fn rebuild_remote(project: &Project, target: &TargetArgs, extent: &Extent) -> anyhow::Result<()> {
     let (url, place) = target.text(project)?;
+    require_files(project, extent)?;
     say(&format!("Resetting {place} database..."));
     let tell = |line: &str| say(line);
     block_on(async {
