@@ -61,6 +61,17 @@ impl Project {
             .map_or_else(|| format!("http://127.0.0.1:{}", self.api_port()), |url| url.trim_end_matches('/').to_owned())
     }
 
+    /// Where clients reach the auth API: the external URL of the configuration, which need not end in `/auth/v1`.
+    fn auth_url(&self) -> String {
+        self.outside_url("auth.external_url").unwrap_or_else(|| format!("{}/auth/v1", self.api_url()))
+    }
+
+    /// Where OAuth providers send the browser back: below the issuer, as with the CLI, unless that is no URL.
+    fn callback_url(&self) -> String {
+        let issuer = self.outside_url("auth.jwt_issuer").filter(|issuer| url::Url::parse(issuer).is_ok());
+        format!("{}/callback", issuer.unwrap_or_else(|| self.auth_url()).trim_end_matches('/'))
+    }
+
     /// An external address of the configuration. A copy served elsewhere ignores it.
     fn outside_url(&self, path: &str) -> Option<String> {
         self.values.text(path).filter(|_| self.elsewhere.is_none())
@@ -163,8 +174,12 @@ impl Project {
         let size = values.text("storage.file_size_limit").and_then(|text| parse_size(&text)).unwrap_or(50 << 20);
         settings.set("FILE_SIZE_LIMIT", size.to_string());
         settings.set("SITE_URL", values.text_or("auth.site_url", "http://127.0.0.1:3000"));
-        let external = self.outside_url("auth.external_url").unwrap_or_else(|| format!("{}/auth/v1", self.api_url()));
-        settings.set("API_EXTERNAL_URL", external.trim_end_matches('/').trim_end_matches("/auth/v1"));
+        let external = self.auth_url();
+        for mail in ["INVITE", "CONFIRMATION", "RECOVERY", "EMAIL_CHANGE"] {
+            let link = format!("{}/verify", external.trim_end_matches('/'));
+            settings.set(&format!("GOTRUE_MAILER_URLPATHS_{mail}"), link);
+        }
+        settings.set("API_EXTERNAL_URL", external.clone());
         settings.set("GOTRUE_JWT_ISSUER", values.text("auth.jwt_issuer").unwrap_or(external));
         if let Some(urls) = values.list("auth.additional_redirect_urls") {
             settings.set("GOTRUE_URI_ALLOW_LIST", urls.join(","));
@@ -309,7 +324,7 @@ impl Project {
             }
             if values.text(&path("redirect_uri")).is_none() {
                 let name = format!("GOTRUE_EXTERNAL_{}_REDIRECT_URI", provider.to_uppercase());
-                settings.set(&name, format!("{}/auth/v1/callback", self.api_url()));
+                settings.set(&name, self.callback_url());
             }
         }
         for hook in values.tables_below("auth.hook") {
@@ -443,7 +458,8 @@ mod tests {
         for (name, value) in [
             ("FERROBASE_LISTEN", "127.0.0.1:54321"),
             ("SITE_URL", "http://127.0.0.1:3000"),
-            ("API_EXTERNAL_URL", "http://127.0.0.1:54321"),
+            ("API_EXTERNAL_URL", "http://127.0.0.1:54321/auth/v1"),
+            ("GOTRUE_MAILER_URLPATHS_RECOVERY", "http://127.0.0.1:54321/auth/v1/verify"),
             ("GOTRUE_JWT_ISSUER", "http://127.0.0.1:54321/auth/v1"),
             ("PGRST_DB_SCHEMAS", "public,graphql_public"),
             ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
@@ -476,12 +492,49 @@ mod tests {
             ("FERROBASE_INBOX_LISTEN", "127.0.0.1:9"),
             ("FERROBASE_INBOX_SMTP_LISTEN", "127.0.0.1:10"),
             ("FERROBASE_DATA_DIR", "/tmp/copy"),
-            ("API_EXTERNAL_URL", "http://127.0.0.1:7"),
+            ("API_EXTERNAL_URL", "http://127.0.0.1:7/auth/v1"),
+            ("GOTRUE_MAILER_URLPATHS_INVITE", "http://127.0.0.1:7/auth/v1/verify"),
             ("GOTRUE_JWT_ISSUER", "http://127.0.0.1:7/auth/v1"),
         ] {
             assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
         }
         assert_eq!(settings(&project)["API_EXTERNAL_URL"], "https://y.example");
+    }
+
+    /// Regression: mails linked to `<external_url>/auth/v1/verify`, and OAuth providers got the address of this machine.
+    #[test]
+    fn links_and_callbacks_are_below_the_external_address_of_auth() {
+        let tunnel = "https://tunnel.example/auth/v1";
+        for (auth, verify, issuer, callback) in [
+            (
+                "external_url = \"https://auth.example.com\"",
+                "https://auth.example.com",
+                "https://auth.example.com",
+                "https://auth.example.com",
+            ),
+            ("external_url = \"https://tunnel.example/auth/v1\"", tunnel, tunnel, tunnel),
+            ("external_url = \"https://tunnel.example/auth/v1/\"", tunnel, "https://tunnel.example/auth/v1/", tunnel),
+            (
+                "jwt_issuer = \"https://issuer.example\"",
+                "http://api.example/auth/v1",
+                "https://issuer.example",
+                "https://issuer.example",
+            ),
+            ("jwt_issuer = \"my-app\"", "http://api.example/auth/v1", "my-app", "http://api.example/auth/v1"),
+        ] {
+            let config = format!(
+                "[api]\nexternal_url = \"http://api.example/\"\n[auth]\n{auth}\n[auth.external.github]\nenabled = true\n\
+                 client_id = \"id\"\n[auth.external.gitlab]\nenabled = true\nredirect_uri = \"https://own.example\"\n"
+            );
+            let folder = Folder::new("external", &[("supabase/config.toml", config.as_str())]);
+            let found = settings(&folder.load(&[]));
+            for mail in ["INVITE", "CONFIRMATION", "RECOVERY", "EMAIL_CHANGE"] {
+                assert_eq!(found[&format!("GOTRUE_MAILER_URLPATHS_{mail}")], format!("{verify}/verify"), "{auth}");
+            }
+            assert_eq!(found["GOTRUE_JWT_ISSUER"], issuer, "{auth}");
+            assert_eq!(found["GOTRUE_EXTERNAL_GITHUB_REDIRECT_URI"], format!("{callback}/callback"), "{auth}");
+            assert_eq!(found["GOTRUE_EXTERNAL_GITLAB_REDIRECT_URI"], "https://own.example", "{auth}");
+        }
     }
 
     #[test]
@@ -510,7 +563,7 @@ mod tests {
         for (name, value) in [
             ("FERROBASE_LISTEN", "127.0.0.1:60001"),
             ("FERROBASE_INBOX_SMTP_LISTEN", "127.0.0.1:60002"),
-            ("API_EXTERNAL_URL", "http://127.0.0.1:60001"),
+            ("API_EXTERNAL_URL", "http://127.0.0.1:60001/auth/v1"),
             ("PGRST_DB_SCHEMAS", "public,api"),
             ("GOTRUE_URI_ALLOW_LIST", "a://b,c://d/**"),
             ("GOTRUE_DISABLE_SIGNUP", "true"),
