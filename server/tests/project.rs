@@ -184,6 +184,37 @@ async fn a_project_starts_with_migrations_seeds_and_buckets_and_stops() {
     assert!(!exists(&project.root.join(".ferrobase/db")), "the data is gone");
 }
 
+/// Regression: one of several starts ended with an error, and another one waited for ever.
+#[actix_web::test]
+async fn starts_at_once_have_one_server_and_all_succeed() {
+    let migration = ("supabase/migrations/1_slow.sql", "select pg_sleep(1);");
+    let project = Project::new("crowded", "", &[migration]);
+    let start = |command: &[&str]| {
+        let mut command = project.command(command);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+    };
+    let mut starts = vec![start(&["start"]), start(&["start"]), start(&["db", "start"])];
+    let begun = std::time::Instant::now();
+    while !starts.iter_mut().all(|start| start.try_wait().expect("its state").is_some()) {
+        if begun.elapsed().as_secs() > 100 {
+            starts.iter_mut().for_each(|start| drop(start.kill()));
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let mut applied = 0;
+    let mut refused = 0;
+    for start in starts {
+        let output = start.wait_with_output().expect("its output");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{told}");
+        let is_whole = output.stdout.is_empty() || String::from_utf8_lossy(&output.stdout).contains("Project URL");
+        assert!(is_whole, "{told}");
+        applied += told.matches("Applying migration 1_slow.sql...").count();
+        refused += told.matches("already running").count();
+    }
+    assert_eq!((applied, refused), (1, 2));
+}
+
 /// Regression: roles were never made if the first start failed at them or after them.
 #[actix_web::test]
 async fn roles_are_made_by_a_later_start_and_only_once() {

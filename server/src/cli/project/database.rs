@@ -164,9 +164,11 @@ fn reset(
 pub fn rebuild(project: &Project, extent: &Extent) -> anyhow::Result<()> {
     settings(project)?;
     require_files(project, extent)?;
-    Place::of(project).stop()?;
+    let place = Place::of(project);
+    let starting = place.starting()?;
+    place.stop()?;
     delete_data(project)?;
-    in_background(project, extent)
+    in_background(project, extent, &starting)
 }
 
 /// Reads the files that a new database is made from, so that an error in them is found before the old one is deleted.

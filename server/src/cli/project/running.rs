@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::say;
 use crate::project::Project;
 
 /// The line that the server prints among its progress when it is ready or gives up.
@@ -99,6 +100,20 @@ impl Place {
         }
     }
 
+    /// Waits until no other command is starting the server. Two at once would write the same logs, and each would take the other's
+    /// progress for its own.
+    pub fn starting(&self) -> anyhow::Result<Starting> {
+        self.prepare()?;
+        let path = self.folder.join("start.lock");
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = opened.with_context(|| format!("cannot write {}", path.display()))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            say("Waiting for another command that is starting this project...");
+        }
+        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+        Ok(Starting { _lock: file })
+    }
+
     /// An error unless the project is running. Another project may listen on its ports.
     pub fn require_running(&self) -> anyhow::Result<()> {
         anyhow::ensure!(self.process().is_some(), "the project is not running: start it with 'ferrobase start'");
@@ -133,6 +148,11 @@ impl Place {
         }
         Ok(true)
     }
+}
+
+/// Held by a command from before it looks for the server until the one that it starts is ready.
+pub struct Starting {
+    _lock: File,
 }
 
 /// Held as long as the server runs.

@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::global::WORKDIR;
-use super::running::{FAILED, Place, READY};
+use super::running::{FAILED, Place, READY, Starting};
 use super::serve::{self, Extent, PROGRESS_FILE};
 use super::{environment, ephemeral, extras, find, open, say, settings};
 use crate::embedded_pg;
@@ -102,6 +102,7 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
         }
         return serve::run(&project, &extent);
     }
+    let starting = place.starting()?;
     if place.process().is_some() {
         say("supabase start is already running.");
         if args.docker_socket.is_some() {
@@ -110,8 +111,9 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
     } else {
         let socket = args.docker_socket.as_ref().map(std::path::absolute).transpose()?;
         place.set_docker_socket(socket.as_deref())?;
-        in_background(&project, &extent)?;
+        in_background(&project, &extent, &starting)?;
     }
+    drop(starting);
     if let Some(socket) = place.docker_socket() {
         say(&format!("The Supabase CLI finds this project with DOCKER_HOST=unix://{}", socket.display()));
     }
@@ -122,20 +124,19 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
 pub fn start_plainly() -> anyhow::Result<()> {
     let project = open()?;
     let place = Place::of(&project);
-    place.prepare()?;
+    let starting = place.starting()?;
     if place.process().is_some() {
         say("Postgres database is already running.");
         return Ok(());
     }
     place.set_docker_socket(None)?;
-    in_background(&project, &Extent { until: None, has_seeds: true })
+    in_background(&project, &Extent { until: None, has_seeds: true }, &starting)
 }
 
 /// Starts the server in the background and prints its progress until it is ready.
-pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
+pub fn in_background(project: &Project, extent: &Extent, _starting: &Starting) -> anyhow::Result<()> {
     extras::install_for(project);
     let place = Place::of(project);
-    place.prepare()?;
     let log = place.create_log()?;
     std::fs::write(place.progress(), "").with_context(|| format!("cannot write {}", place.progress().display()))?;
     let mut command = Command::new(std::env::current_exe()?);

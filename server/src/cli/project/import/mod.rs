@@ -268,6 +268,8 @@ fn serve_anew(project: &Project, keys: &Keys) -> anyhow::Result<()> {
         keys.keep(project)?;
     }
     let project = find()?;
-    Place::of(&project).stop()?;
-    in_background(&project, &Extent { until: None, has_seeds: false })
+    let place = Place::of(&project);
+    let starting = place.starting()?;
+    place.stop()?;
+    in_background(&project, &Extent { until: None, has_seeds: false }, &starting)
 }
