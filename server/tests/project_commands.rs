@@ -474,6 +474,20 @@ async fn pgtap_files_are_run_and_evaluated() {
     ] {
         assert!(printed.contains(line), "{line}{printed}");
     }
+    // Regression: the indented lines of subtests counted as tests of their own, and their diagnostics were lost.
+    for (name, second) in [("good", 2), ("bad", 3)] {
+        let tests = format!(
+            "create schema {name};\ncreate function {name}.test_it() returns setof text language plpgsql as $$ begin\n\
+             return next ok(true, 'one');\nreturn next is(2, {second}, 'two');\nreturn next ok(true, 'three');\nend $$;"
+        );
+        let file = format!("supabase/tests/{name}_subtests.sql");
+        project.write(&file, &format!("begin;\n{tests}\nselect * from runtests('{name}'::name);\nrollback;\n"));
+        let (success, printed, told) = project.run(&["test", "db", &file]);
+        assert_eq!(success, name == "good", "{printed}{told}");
+        assert!(printed.contains("Files=1, Tests=1, "), "{printed}{told}");
+        let diagnostics = ["# Subtest: bad.test_it()", "# Failed test 2: \"two\"", "have: 2"];
+        assert!(diagnostics.iter().all(|line| told.contains(line) != success), "{told}");
+    }
     let (success, _, told) = project.run(&["test", "db", "nowhere.sql"]);
     assert!(!success && told.contains("there is no nowhere.sql"), "{told}");
 }

@@ -162,11 +162,16 @@ fn run(programs: &Programs, files: &[PathBuf], folder: &Path) -> anyhow::Result<
         psql.args(PSQL).arg("--file").arg(std::path::absolute(file)?).current_dir(folder);
         let mut child = psql.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("psql cannot be run")?;
         let mut tap = Tap::default();
+        // Printed only above a subtest's diagnostics.
+        let mut heading = None;
         for line in BufReader::new(child.stdout.take().context("psql has no output")?).split(b'\n') {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
             tap.read(&line);
-            if line.starts_with('#') {
+            if line.trim_start().starts_with("# Subtest:") {
+                heading = Some(line.into_owned());
+            } else if line.trim_start().starts_with('#') {
+                heading.take().iter().for_each(|heading| say(heading));
                 say(&line);
             }
         }

@@ -18,10 +18,11 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Parses one line of output. Lines that are not TAP are ignored.
+    /// Parses one line of output. Lines that are not TAP are ignored. So are those of subtests, which are indented: one line with
+    /// the result follows. Only `Bail out!` counts there as well, as with `pg_prove`.
     pub fn read(&mut self, line: &str) {
-        let line = line.trim();
-        if let Some(reason) = line.strip_prefix("Bail out!") {
+        let line = line.trim_end();
+        if let Some(reason) = line.trim_start().strip_prefix("Bail out!") {
             self.bailed = Some(reason.trim().to_owned());
         } else if let Some(plan) = line.strip_prefix("1..") {
             let (count, directive) = plan.split_once('#').unwrap_or((plan, ""));
@@ -122,6 +123,10 @@ mod tests {
             ("1..5\nnot ok 1\nnot ok 2\nnot ok 3\nok 4\nnot ok 5\n# Failed", 5, vec!["Failed tests:  1-3, 5"]),
             ("1..3\nok 1\n", 1, vec!["Parse errors: Bad plan.  You planned 3 tests but ran 1."]),
             ("ok 1\n", 1, vec!["Parse errors: No plan found in TAP output"]),
+            ("1..2\r\nok 1\r\n    1..1\r\n    ok 1\r\nok 2 - inside\r\n", 2, vec![]),
+            ("    1..3\n    ok 1\n    not ok 2\n    ok 3\nnot ok 1\n1..1\n", 1, vec!["Failed test:  1"]),
+            ("    ok 1\n\tok 2\n    1..2\n", 0, vec!["Parse errors: No plan found in TAP output"]),
+            ("1..1\n    Bail out! no table\nok 1\n", 1, vec!["Bailed out: no table"]),
             ("1..1\nok 1\nBail out! no table\n", 1, vec!["Bailed out: no table"]),
         ] {
             let tap = read(text);
