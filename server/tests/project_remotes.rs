@@ -252,6 +252,24 @@ async fn the_whole_history_is_repaired_only_after_a_yes_and_in_one_step() {
     assert_eq!(project.one(history).await, "");
 }
 
+/// Regression: `migration up` left the secrets of `[db.vault]` as they were.
+#[actix_web::test]
+async fn migrations_find_the_secrets_of_the_configuration() {
+    let project = Project::new("secretive", "[db.vault]\napi_key = \"env(API_KEY)\"\nother = \"env(OTHER)\"\n", &[]);
+    project.write("supabase/.env", "API_KEY=first\n");
+    project.ok(&["start"]);
+    let secrets = "select string_agg(name || ' ' || decrypted_secret, ', ' order by name) from vault.decrypted_secrets";
+    assert_eq!(project.one(secrets).await, "api_key first");
+    project.write("supabase/.env", "API_KEY=second\nOTHER=third\n");
+    project.write("supabase/migrations/1_seen.sql", &format!("create table seen as {secrets}"));
+    project.ok(&["migration", "up"]);
+    assert_eq!(project.one("table seen").await, "api_key second, other third");
+    // Also if there is no migration to apply, as with the Supabase CLI.
+    project.write("supabase/.env", "API_KEY=fourth\n");
+    project.ok(&["migration", "up"]);
+    assert_eq!(project.one(secrets).await, "api_key fourth, other third");
+}
+
 /// Standard input that holds `text`.
 fn said(text: &str) -> std::process::Stdio {
     use std::io::{Seek, Write};

@@ -17,7 +17,7 @@ use super::query::{QueryArgs, query};
 use super::running::Place;
 use super::serve::{Extent, Present, Progress, declare_buckets, fill_buckets};
 use super::start::{delete_data, in_background, start_plainly};
-use super::target::{TargetArgs, logins};
+use super::target::{TargetArgs, logins, store_secrets};
 use super::{open, say, settings};
 use crate::cli::database::block_on;
 use crate::gateway::ApiKeys;
@@ -188,9 +188,7 @@ pub fn rebuild_remote(project: &Project, target: &TargetArgs, extent: &Extent) -
     let tell = |line: &str| say(line);
     block_on(async {
         migrate::project::clear(&url).await?;
-        if !migrate::project::vault(&url, &project.vault()).await? {
-            say("WARN: the secrets of [db.vault] were not stored: the database has no vault");
-        }
+        store_secrets(project, &url).await?;
         if project.has_migrations_enabled() {
             migrate::project::migrations(&url, &project.migrations()?.paths, extent.until.as_deref(), &tell).await?;
         }

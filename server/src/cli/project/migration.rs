@@ -10,7 +10,7 @@ use super::database::{ElsewhereArgs, rebuild, rebuild_remote};
 use super::pending::pending;
 use super::serve::Extent;
 use super::squash::squash;
-use super::target::TargetArgs;
+use super::target::{TargetArgs, store_secrets};
 use super::{new_migration, open, say};
 use crate::cli::database::block_on;
 use crate::migrate;
@@ -118,6 +118,7 @@ fn up(project: &Project, target: &TargetArgs, include_all: bool) -> anyhow::Resu
     let name = if place == "local" { "Local" } else { "Remote" };
     block_on(async {
         pending(&files, &migrate::project::history(&url).await?, include_all)?;
+        store_secrets(project, &url).await?;
         let applied = migrate::project::migrations(&url, &files.paths, None, &|line| say(line)).await?;
         let more = if applied.is_empty() { "" } else { " with its files" };
         say(&format!("{name} database is up to date{more}."));

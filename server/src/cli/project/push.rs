@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::ask::defaults_to_yes;
 use super::pending::pending;
-use super::target::TargetArgs;
+use super::target::{TargetArgs, store_secrets};
 use super::{open, say};
 use crate::cli::database::block_on;
 use crate::cli::print_all;
@@ -85,9 +85,7 @@ pub fn push(args: &PushArgs) -> anyhow::Result<()> {
         } else {
             let names = list(migrations.iter().map(|path| file_name(path)));
             confirmed(format!("Do you want to push these migrations to the {place} database?\n{names}"))?;
-            if !migrate::project::vault(url, &project.vault()).await? {
-                say("WARN: the secrets of [db.vault] were not pushed: the database has no vault");
-            }
+            store_secrets(&project, url).await?;
             migrate::project::migrations(url, &migrations, None, &|line| say(line)).await?;
         }
         if !seeds.is_empty() {

@@ -2,12 +2,13 @@
 
 use clap::Args;
 
-use super::open;
 use super::running::Place;
+use super::{open, say};
 use crate::config::Source;
 use crate::config::conninfo::Conninfo;
 use crate::db::{self, Client};
 use crate::embedded_pg;
+use crate::migrate;
 use crate::project::Project;
 
 #[derive(Args)]
@@ -98,6 +99,14 @@ pub async fn require_schemas(client: &Client, schemas: &[String]) -> anyhow::Res
     for schema in schemas.iter().filter(|schema| !schema.contains(['*', '?'])) {
         let found = client.query_opt("select from pg_namespace where nspname = $1", &[schema]).await?;
         anyhow::ensure!(found.is_some(), "there is no schema named '{schema}' in the database");
+    }
+    Ok(())
+}
+
+/// Stores the secrets of `[db.vault]`, which migrations may read.
+pub async fn store_secrets(project: &Project, url: &str) -> anyhow::Result<()> {
+    if !migrate::project::vault(url, &project.vault()).await? {
+        say("WARN: the secrets of [db.vault] were not stored: the database has no vault");
     }
     Ok(())
 }
