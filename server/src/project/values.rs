@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 use super::{encrypted, keys};
 
+/// Sections of older versions, and their current names.
+const RENAMED: [(&str, &str); 1] = [("inbucket", "local_smtp")];
+
 /// One value of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
@@ -29,6 +32,23 @@ pub fn is_unset(text: &str) -> bool {
 /// Its name, if a value is a variable that is unset.
 pub fn unset_variable(text: &str) -> Option<&str> {
     text.strip_prefix("env(")?.strip_suffix(')')
+}
+
+/// The `SUPABASE_…` variables that have a value, by the rest of their name. Those of older sections get the current name, unless
+/// that is given, too.
+fn variables(environment: &BTreeMap<String, String>) -> BTreeMap<String, &String> {
+    let set = || environment.iter().filter(|(_, value)| !value.is_empty());
+    let mut found: BTreeMap<String, &String> =
+        set().filter_map(|(name, _)| Some((name.strip_prefix("SUPABASE_")?.to_owned(), name))).collect();
+    for (old, new) in RENAMED.map(|(old, new)| (old.to_uppercase() + "_", new.to_uppercase() + "_")) {
+        let names: Vec<String> = found.keys().filter(|name| name.starts_with(&old)).cloned().collect();
+        for name in names {
+            if let Some(whole) = found.remove(&name) {
+                found.entry(name.replacen(&old, &new, 1)).or_insert(whole);
+            }
+        }
+    }
+    found
 }
 
 impl Values {
@@ -57,8 +77,7 @@ impl Values {
     /// The keys that `SUPABASE_…` variables override, with the variables. A key with a name of the project's in it, such as
     /// `auth.external.github.secret`, is one if the file has that section.
     pub fn overrides(&self, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
-        let variables: Vec<(&str, &String)> =
-            environment.keys().filter_map(|name| Some((name.strip_prefix("SUPABASE_")?, name))).collect();
+        let variables = variables(environment);
         if variables.is_empty() {
             return Vec::new();
         }
@@ -160,8 +179,7 @@ impl Values {
 
     /// Moves keys of older versions to their current names.
     fn take_old_names(&mut self) {
-        let moved = [("inbucket", "local_smtp")];
-        for (old, new) in moved {
+        for (old, new) in RENAMED {
             let below: Vec<_> =
                 self.values.keys().filter(|path| path.starts_with(&format!("{old}."))).cloned().collect();
             for path in below {
@@ -284,7 +302,15 @@ mod tests {
         let values = parse(
             "[auth]\nSite_URL = \"env(SITE)\"\njwt_secret = \"env(NONE)\"\nadditional_redirect_urls = [\"env(SITE)\", \"b\"]\n\
              [api]\nport = 54321\nschemas = [\"public\"]\n[db]\nport = \"env(PORT)\"",
-            &[("SITE", "https://x"), ("PORT", "7"), ("SUPABASE_API_PORT", "9"), ("SUPABASE_API_SCHEMAS", "a,b")],
+            &[
+                ("SITE", "https://x"),
+                ("PORT", "7"),
+                ("SUPABASE_API_PORT", "9"),
+                ("SUPABASE_API_SCHEMAS", "a,b"),
+                // Regression: an empty variable replaced what the file says by the default.
+                ("SUPABASE_AUTH_SITE_URL", ""),
+                ("SUPABASE_DB_PORT", ""),
+            ],
         );
         assert_eq!(values.text("auth.site_url").as_deref(), Some("https://x"));
         assert_eq!(values.list("auth.additional_redirect_urls"), Some(vec!["https://x".to_owned(), "b".to_owned()]));
@@ -326,6 +352,12 @@ mod tests {
         let values = parse("[inbucket]\nport = 1\nsmtp_port = 2\n[local_smtp]\nport = 3\n", &[]);
         let (port, smtp) = (values.text("local_smtp.port"), values.text("local_smtp.smtp_port"));
         assert_eq!((port.as_deref(), smtp.as_deref()), (Some("3"), Some("2")));
+        // Regression: variables of the old name had no effect.
+        let old = ("SUPABASE_INBUCKET_PORT", "4");
+        let of = |variables: &[(&str, &str)]| parse("[inbucket]\nport = 1\n", variables).text("local_smtp.port");
+        assert_eq!(of(&[old]).as_deref(), Some("4"));
+        assert_eq!(of(&[old, ("SUPABASE_LOCAL_SMTP_PORT", "5")]).as_deref(), Some("5"));
+        assert_eq!(of(&[old, ("SUPABASE_LOCAL_SMTP_PORT", "")]).as_deref(), Some("4"));
         assert!(!parse("[auth.external.slack]\nenabled = true", &[]).flag("auth.external.slack.enabled", true));
     }
 
