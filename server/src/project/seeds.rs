@@ -40,13 +40,15 @@ impl Project {
         Ok((files, unmatched))
     }
 
-    /// The files that match a glob of the key `path`, sorted.
+    /// The files that match a glob of the key `path`, sorted by the bytes of their paths, as with the CLI.
     pub(super) fn matching(&self, path: &str, pattern: &str) -> Result<Vec<PathBuf>, ProjectError> {
-        let whole = self.folder().join(plain(pattern.trim_start_matches("./")));
+        // The project's own folder is no pattern, whatever its name.
+        let folder = PathBuf::from(glob::Pattern::escape(&self.folder().display().to_string()));
+        let whole = folder.join(plain(pattern.trim_start_matches("./")));
         let found = glob::glob(&whole.display().to_string())
             .map_err(|error| ProjectError::Invalid(format!("{path}: {pattern} is not a pattern: {error}")))?;
         let mut paths: Vec<PathBuf> = found.flatten().filter(|path| path.is_file()).collect();
-        paths.sort();
+        paths.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
         Ok(paths)
     }
 }
@@ -88,6 +90,16 @@ mod tests {
         );
         let plain = Folder::new("seeds-plain", &[("supabase/seed.sql", "")]);
         assert_eq!(plain.load(&[]).seeds().expect("seeds").0[0].name, "supabase/seed.sql");
+        // Regression: `a` came before `a-b`, as paths are compared by their parts.
+        let config = ("supabase/config.toml", "[db.seed]\nsql_paths = [\"./seeds/*/*.sql\"]");
+        let nested = [config, ("supabase/seeds/a/1.sql", ""), ("supabase/seeds/a-b/1.sql", "")];
+        // Regression: in such a folder, no seed was found.
+        for name in ["seeds-nested", "[seeds] of *", "{seeds}?"] {
+            let folder = Folder::new(name, &nested);
+            let files = folder.load(&[]).seeds().expect("seeds").0;
+            let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
+            assert_eq!(names, ["supabase/seeds/a-b/1.sql", "supabase/seeds/a/1.sql"], "{name}");
+        }
         let off = Folder::new(
             "seeds-off",
             &[("supabase/seed.sql", ""), ("supabase/config.toml", "[db.seed]\nenabled = false")],
