@@ -13,11 +13,13 @@ pub enum Use {
     Read,
     /// Ignored: it concerns the hosted platform, or a part that is missing here and affects nothing else.
     Accepted,
+    /// Served, whatever it says. If it is turned off, the user is told that this is on.
+    AlwaysOn(&'static str),
     /// Not supported. If it is enabled or has a value, the user is told this.
     NotServed(&'static str),
 }
 
-use Use::{Accepted, Flag, NotFlag, NotServed, Read, Setting};
+use Use::{Accepted, AlwaysOn, Flag, NotFlag, NotServed, Read, Setting};
 
 const TLS: &str = "the API is served without TLS";
 const SMTP_PORT: Use =
@@ -26,7 +28,7 @@ const SMS: &str = "messages leave through twilio or twilio_verify, or the hook s
 
 pub const KEYS: &[(&str, Use)] = &[
     ("project_id", Read),
-    ("api.enabled", Read),
+    ("api.enabled", AlwaysOn("the REST API")),
     ("api.port", Read),
     ("api.schemas", Read),
     ("api.extra_search_path", Read),
@@ -41,7 +43,7 @@ pub const KEYS: &[(&str, Use)] = &[
     ("db.major_version", Accepted),
     ("db.health_timeout", Accepted),
     ("db.orioledb_version", NotServed("tables are stored in PostgreSQL's own heap")),
-    ("db.root_key", Accepted),
+    ("db.root_key", NotServed("the vault encrypts with a key of its own, which is in the data folder")),
     ("db.pooler.enabled", NotServed("there is no pooler: connect to the database itself")),
     ("db.pooler.*", Accepted),
     ("db.migrations.enabled", Read),
@@ -52,20 +54,20 @@ pub const KEYS: &[(&str, Use)] = &[
     ("db.settings.*", Read),
     ("db.network_restrictions.*", Accepted),
     ("db.ssl_enforcement.*", Accepted),
-    ("realtime.enabled", Accepted),
+    ("realtime.enabled", AlwaysOn("the realtime API")),
     ("realtime.ip_version", Accepted),
     ("realtime.max_header_length", Accepted),
     ("studio.*", Accepted),
-    ("local_smtp.enabled", Read),
+    ("local_smtp.enabled", AlwaysOn("the inbox")),
     ("local_smtp.port", Read),
     ("local_smtp.smtp_port", SMTP_PORT),
     ("local_smtp.pop3_port", NotServed("the inbox is not read by POP3")),
     ("local_smtp.admin_email", Setting("GOTRUE_SMTP_ADMIN_EMAIL")),
     ("local_smtp.sender_name", Setting("GOTRUE_SMTP_SENDER_NAME")),
     ("analytics.*", Accepted),
-    ("storage.enabled", Accepted),
+    ("storage.enabled", AlwaysOn("the storage API")),
     ("storage.file_size_limit", Read),
-    ("storage.s3_protocol.enabled", Accepted),
+    ("storage.s3_protocol.enabled", AlwaysOn("the S3 protocol")),
     ("storage.image_transformation.enabled", Flag("ENABLE_IMAGE_TRANSFORMATION")),
     ("storage.buckets.*.public", Read),
     ("storage.buckets.*.file_size_limit", Read),
@@ -75,7 +77,7 @@ pub const KEYS: &[(&str, Use)] = &[
     ("storage.analytics.buckets.*", Accepted),
     ("storage.vector.*", Accepted),
     ("storage.vector.buckets.*", Accepted),
-    ("auth.enabled", Accepted),
+    ("auth.enabled", AlwaysOn("the auth API")),
     ("auth.site_url", Read),
     ("auth.additional_redirect_urls", Read),
     ("auth.external_url", Read),
@@ -175,7 +177,7 @@ pub const KEYS: &[(&str, Use)] = &[
     ("auth.third_party.workos.issuer_url", Read),
     ("edge_runtime.enabled", Read),
     ("edge_runtime.policy", Accepted),
-    ("edge_runtime.inspector_port", Accepted),
+    ("edge_runtime.inspector_port", Read),
     ("edge_runtime.deno_version", Accepted),
     ("edge_runtime.secrets.*", Read),
     ("functions.*.enabled", Read),

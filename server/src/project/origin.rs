@@ -134,7 +134,7 @@ impl Project {
     fn key_of(&self, variable: &str) -> Option<String> {
         let of_key = |found: &Use| match found {
             Use::Setting(name) | Use::Flag(name) | Use::NotFlag(name) => *name == variable,
-            Use::Read | Use::Accepted | Use::NotServed(_) => false,
+            Use::Read | Use::Accepted | Use::AlwaysOn(_) | Use::NotServed(_) => false,
         };
         let mut keys: Vec<String> =
             KEYS.iter().filter(|(_, found)| of_key(found)).map(|(path, _)| (*path).to_owned()).collect();

@@ -140,7 +140,7 @@ impl Project {
                 Use::Setting(name) => settings.set(name, text),
                 Use::Flag(name) => settings.set(name, parse_flag(&text).unwrap_or(false).to_string()),
                 Use::NotFlag(name) => settings.set(name, (!parse_flag(&text).unwrap_or(false)).to_string()),
-                Use::Read | Use::Accepted | Use::NotServed(_) => {}
+                Use::Read | Use::Accepted | Use::AlwaysOn(_) | Use::NotServed(_) => {}
             }
         }
         self.server(&mut settings);

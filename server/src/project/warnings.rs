@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::Use::{Flag, NotFlag, NotServed};
+use super::keys::Use::{AlwaysOn, Flag, NotFlag, NotServed};
 use super::keys::use_of;
 use super::values::{Value, Values, parse_flag};
 
@@ -22,7 +22,10 @@ pub fn warnings(values: &Values) -> Vec<String> {
             Some(NotServed(why)) if !matches!(text, "" | "false" | "0") => {
                 warnings.push(format!("supabase/config.toml: {path} is not supported: {why}"));
             }
-            Some(Flag(_) | NotFlag(_)) if parse_flag(text).is_none() && values.text(path).is_some() => {
+            Some(AlwaysOn(what)) if parse_flag(text) == Some(false) => {
+                warnings.push(format!("supabase/config.toml: {path} cannot be turned off: {what} is always served"));
+            }
+            Some(Flag(_) | NotFlag(_) | AlwaysOn(_)) if parse_flag(text).is_none() && values.text(path).is_some() => {
                 warnings.push(format!("supabase/config.toml: {path} must be true or false, not '{text}'"));
             }
             Some(_) => {}
@@ -88,6 +91,32 @@ mod tests {
                 "supabase/config.toml: remotes.upper.project_id must be the 20 lower-case letters of a hosted project's id, not 'Abcdefghijklmnopqrst'",
             ]
         );
+    }
+
+    /// Regression: a service that was turned off was served without a word.
+    #[test]
+    fn services_that_cannot_be_turned_off_are_named() {
+        let of = |text: &str| warnings(&Values::parse(text, &BTreeMap::new()).expect("values"));
+        for (text, warning) in [
+            ("[auth]\nenabled = false", "auth.enabled cannot be turned off: the auth API is always served"),
+            ("[api]\nenabled = false", "api.enabled cannot be turned off: the REST API is always served"),
+            ("[realtime]\nenabled = 0", "realtime.enabled cannot be turned off: the realtime API is always served"),
+            ("[storage]\nenabled = false", "storage.enabled cannot be turned off: the storage API is always served"),
+            (
+                "[storage.s3_protocol]\nenabled = false",
+                "storage.s3_protocol.enabled cannot be turned off: the S3 protocol is always served",
+            ),
+            ("[inbucket]\nenabled = false", "local_smtp.enabled cannot be turned off: the inbox is always served"),
+            ("[realtime]\nenabled = \"no\"", "realtime.enabled must be true or false, not 'no'"),
+            (
+                "[db]\nroot_key = \"abc\"",
+                "db.root_key is not supported: the vault encrypts with a key of its own, which is in the data folder",
+            ),
+        ] {
+            assert_eq!(of(text), [format!("supabase/config.toml: {warning}")]);
+        }
+        let on = "[auth]\nenabled = true\n[realtime]\nenabled = true\n[storage]\nenabled = true\n[db]\nroot_key = \"\"\n";
+        assert!(of(on).is_empty());
     }
 
     #[test]
