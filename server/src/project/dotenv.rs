@@ -3,7 +3,8 @@
 //!
 //! A file means here what it means to the Supabase CLI, which reads it with godotenv 1.5.1 (`parser.go`). `dotenvy` knows another
 //! dialect: it refuses backslashes in bare values and takes `$def` out of `abc$def`. We differ where godotenv mangles a value: a
-//! quoted one may end with an escaped quote (`"say \"hi\""`) or with an escaped backslash (`"C:\\"`).
+//! quoted one may end with an escaped quote (`"say \"hi\""`) or with an escaped backslash (`"C:\\"`). A pair without a name, which
+//! godotenv drops, is an error.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +44,8 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, String>, ProjectError> {
 
 /// The error is the line of the first pair that is none.
 fn parse(text: &str) -> Result<BTreeMap<String, String>, usize> {
-    let text = text.replace("\r\n", "\n");
+    // Editors on Windows write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut pairs = BTreeMap::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -254,8 +256,9 @@ mod tests {
         // A variable stands for a pair before it, not for one of the environment.
         assert_eq!(parsed("A=$B$PATH\nB=b"), [("A".to_owned(), String::new()), ("B".to_owned(), "b".to_owned())]);
         assert_eq!(parsed("2a.B_1=c"), [("2a.B_1".to_owned(), "c".to_owned())]);
-        // Here godotenv loses the last character, or misses the end.
+        // Here godotenv loses the last character, misses the end, or refuses the file.
         assert_eq!(parsed(r#"A="say \"hi\"""#)[0].1, r#"say "hi""#);
         assert_eq!(parsed(r#"A="C:\\""#)[0].1, r"C:\");
+        assert_eq!(parsed("\u{feff}A=b")[0].0, "A");
     }
 }
