@@ -3,8 +3,13 @@
 //! Clients in many languages write it: booleans may be strings, entries may be null, and invalid values count as
 //! absent. Reference: supabase/realtime `lib/realtime_web/channels/payloads`.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
+
+/// How long a join waits for its subscription to changes if it asks for that without a time, and at most.
+const CHANGES_WAIT: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(20));
 
 /// The payload of `phx_join`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +26,8 @@ pub struct JoinRequest {
     pub presence_enabled: bool,
     /// Each entry as sent.
     pub changes: Vec<Map<String, Value>>,
+    /// Set if the join fails unless the subscription to changes exists within this time (`postgres_changes_options`).
+    pub changes_wait: Option<Duration>,
     pub access_token: Option<String>,
 }
 
@@ -54,6 +61,7 @@ impl JoinRequest {
                 Some(entries) => entries.iter().filter_map(|entry| entry.as_object().cloned()).collect(),
                 None => Vec::new(),
             },
+            changes_wait: part("postgres_changes_options").and_then(changes_wait),
             access_token: token("user_token").or_else(|| token("access_token")),
         }
     }
@@ -89,6 +97,11 @@ pub fn problems(payload: &Value) -> Vec<String> {
     for entry in at("/config/postgres_changes").and_then(Value::as_array).into_iter().flatten() {
         check("postgres_changes", Some(entry), "a map", Value::is_object);
     }
+    check("postgres_changes_options", at("/config/postgres_changes_options"), "a map", Value::is_object);
+    check("postgres_changes_options.wait", at("/config/postgres_changes_options/wait"), "boolean", is_flag);
+    check("postgres_changes_options.timeout", at("/config/postgres_changes_options/timeout"), "integer", |timeout| {
+        milliseconds(timeout).is_some()
+    });
     problems
 }
 
@@ -99,6 +112,17 @@ fn from_topic(sub_topic: &str) -> Map<String, Value> {
         .zip(sub_topic.splitn(3, ':'))
         .map(|(name, part)| (name.to_owned(), Value::from(part)))
         .collect()
+}
+
+/// The time that `{wait, timeout}` asks for, if it waits at all. The timeout is in milliseconds.
+fn changes_wait(options: &Value) -> Option<Duration> {
+    let (default, most) = CHANGES_WAIT;
+    let timeout = options.get("timeout").and_then(milliseconds).unwrap_or(default);
+    options.get("wait").is_some_and(is_true).then_some(timeout.min(most))
+}
+
+fn milliseconds(value: &Value) -> Option<Duration> {
+    value.as_u64().filter(|milliseconds| *milliseconds > 0).map(Duration::from_millis)
 }
 
 fn is_true(value: &Value) -> bool {
@@ -186,6 +210,32 @@ mod tests {
         }
         let join = JoinRequest::parse(&json!({ "config": { "presence": { "key": 7 } } }), "x");
         assert_eq!(join.presence_key.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_join_waits_for_its_subscription_only_if_asked_to() {
+        for (options, expected) in [
+            (json!({ "wait": true, "timeout": 10_000 }), Some(10_000)),
+            (json!({ "wait": "true" }), Some(15_000)),
+            (json!({ "wait": true, "timeout": 200_000 }), Some(20_000)),
+            (json!({ "wait": true, "timeout": 0 }), Some(15_000)),
+            (json!({ "wait": true, "timeout": "soon" }), Some(15_000)),
+            (json!({ "wait": false, "timeout": 10 }), None),
+            (json!({ "timeout": 10 }), None),
+            (json!({}), None),
+            (json!(3), None),
+        ] {
+            let join = JoinRequest::parse(&json!({ "config": { "postgres_changes_options": options } }), "x");
+            assert_eq!(join.changes_wait, expected.map(Duration::from_millis), "{options}");
+        }
+        let odd = json!({ "config": { "postgres_changes_options": { "wait": 1, "timeout": "soon" } } });
+        assert_eq!(
+            problems(&odd),
+            [
+                "postgres_changes_options.wait: unable to parse, expected boolean",
+                "postgres_changes_options.timeout: unable to parse, expected integer",
+            ]
+        );
     }
 
     #[test]

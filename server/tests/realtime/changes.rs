@@ -341,6 +341,48 @@ async fn invalid_subscriptions_get_upstreams_errors() {
 }
 
 #[actix_web::test]
+async fn a_join_that_waits_for_its_subscription_fails_with_it() {
+    let app = start().await;
+    run(&app, "create table public.unpublished (id int primary key)").await;
+    let mut client = Client::open(&app).await;
+    let waiting = |entries: Value| {
+        let mut config = wants(entries);
+        config["postgres_changes_options"] = json!({ "wait": true, "timeout": 10_000 });
+        config
+    };
+    let good = json!({ "event": "*", "schema": "public", "table": "notes" });
+    let mut witness = Client::open(&app).await;
+    witness.join("other", wants(json!([good]))).await;
+    for (entry, expected) in [
+        (
+            json!({ "event": "*", "schema": "public", "table": "unpublished" }),
+            "RealtimeDisabledForConfiguration: Unable to subscribe to changes with given parameters. Please check Realtime is \
+             enabled for the given connect parameters: [event: *, schema: public, table: unpublished, filters: [], select: nil]",
+        ),
+        (
+            json!({ "event": "*", "schema": "public", "table": "notes", "filter": "id=foo.hey" }),
+            "RealtimeDisabledForConfiguration: Error parsing `filter` params: [\"foo\", \"hey\"]",
+        ),
+    ] {
+        let (join_ref, answer) = client.try_join("room", waiting(json!([good, entry])), None).await;
+        assert_eq!(answer, json!({ "status": "error", "response": { "reason": expected } }), "{entry}");
+        // There is no channel: neither for messages nor for the valid entry.
+        let message = json!({ "type": "broadcast", "event": "e", "payload": {} });
+        client.push(&join_ref, "realtime:room", "broadcast", message).await;
+    }
+    run(&app, "insert into notes (id, body) values (1, 'missed')").await;
+    assert_eq!(witness.change().await["data"]["record"]["id"], 1);
+    // A join that succeeds is answered as others, and without entries there is nothing to wait for.
+    client.join("empty", waiting(json!([]))).await;
+    client.join("room", waiting(json!([good]))).await;
+    let told = client.wait_for_event("system").await.payload;
+    assert_eq!((&told["status"], &told["message"]), (&json!("ok"), &json!("Subscribed to PostgreSQL")));
+    run(&app, "insert into notes (id, body) values (2, 'seen')").await;
+    let change = client.wait_for_event("postgres_changes").await.payload;
+    assert_eq!(change["data"]["record"]["id"], 2, "{change}");
+}
+
+#[actix_web::test]
 async fn every_type_category_is_sent_as_postgresqls_json() {
     let app = start().await;
     run(

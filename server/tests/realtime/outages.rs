@@ -214,6 +214,12 @@ async fn subscriptions_that_cannot_be_checked_are_begun_later() {
     let (_, answer) = newcomer.try_join("ticks", config.clone(), None).await;
     let reason = answer["response"]["reason"].as_str().unwrap_or_default().to_owned();
     assert!(answer["status"] == "error" && reason.starts_with("InitializingProjectConnection"), "{answer}");
+    // One that waits for its subscription tries for as long as it said.
+    let mut waiting = config.clone();
+    waiting["postgres_changes_options"] = json!({ "wait": true, "timeout": 400 });
+    let (_, answer) = newcomer.try_join("ticks", waiting.clone(), None).await;
+    let reason = "PostgresChangesSubscribeTimeout: Timed out after 400ms waiting for the postgres_changes subscription";
+    assert_eq!(answer, json!({ "status": "error", "response": { "reason": reason } }));
     assert_eq!(member.wait_for_event("phx_error").await.join_ref, json!(join_ref));
     connections(-1).await;
     for client in [&mut member, &mut newcomer] {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use actix_http::ws::CloseCode;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ use crate::realtime::token::{self, Identity, identify};
 /// The most bytes of a channel's name and of its join, which are kept as long as the channel.
 const LONGEST_TOPIC: usize = 1024;
 const LONGEST_JOIN: usize = 64 << 10;
+/// How long a join that waits for its subscription pauses before it tries again.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 impl Session {
     pub(super) fn refuse_join(&mut self, incoming: &Incoming, code: &str, text: &str) {
@@ -277,6 +280,20 @@ impl Refused {
         Self { code: "InitializingProjectConnection", text }
     }
 
+    /// The subscription of a join that waits for it is refused.
+    fn not_subscribed(text: String) -> Self {
+        Self { code: "RealtimeDisabledForConfiguration", text }
+    }
+
+    fn waited_too_long(wait: Duration) -> Self {
+        let text = format!("Timed out after {}ms waiting for the postgres_changes subscription", wait.as_millis());
+        Self { code: "PostgresChangesSubscribeTimeout", text }
+    }
+
+    fn is_starting(&self) -> bool {
+        self.code == "InitializingProjectConnection"
+    }
+
     /// Whether the refusal is temporary, because the database did not answer.
     pub(super) fn is_passing(&self) -> bool {
         is_passing(self.code)
@@ -288,6 +305,7 @@ fn is_passing(code: &str) -> bool {
     matches!(
         code,
         "InitializingProjectConnection"
+            | "PostgresChangesSubscribeTimeout"
             | "RealtimeRestarting"
             | "QueryCanceled"
             | "MissingPartition"
@@ -296,9 +314,44 @@ fn is_passing(code: &str) -> bool {
     )
 }
 
-/// Checks policies and subscriptions for a channel and loads its replay. `compared`: see [`Session::compared_besides`]. What uses the
-/// database waits until the address and all clients have few enough checks in progress.
+/// Checks policies and subscriptions for a channel and loads its replay. `compared`: see [`Session::compared_besides`]. A join that waits for
+/// its subscription tries until its time is over, and fails with it. An attempt that has begun may end later, as in upstream.
 pub(super) async fn prepare(
+    realtime: &Arc<Inner>,
+    world: &World,
+    request: &JoinRequest,
+    identity: &Identity,
+    headers: &str,
+    compared: HashSet<Arc<Comparison>>,
+    shared: &Shared,
+) -> Result<Prepared, Refused> {
+    let attempt = |compared| attempt(realtime, world, request, identity, headers, compared, shared);
+    let Some(wait) = request.changes_wait.filter(|_| !request.changes.is_empty()) else {
+        return attempt(compared).await;
+    };
+    let deadline = tokio::time::Instant::now() + wait;
+    loop {
+        // The attempt itself does not wait for the stream then.
+        let running = tokio::time::timeout_at(deadline, realtime.changes.running()).await;
+        let prepared = match running {
+            Ok(Err(NotSubscribed::Starting)) => Err(Refused::starting()),
+            Ok(_) => attempt(compared.clone()).await,
+            Err(_) => return Err(Refused::waited_too_long(wait)),
+        };
+        match prepared {
+            Err(refused) if refused.is_starting() => {}
+            prepared => return prepared,
+        }
+        let now = tokio::time::Instant::now();
+        if now >= deadline {
+            return Err(Refused::waited_too_long(wait));
+        }
+        tokio::time::sleep_until(deadline.min(now + RETRY_PAUSE)).await;
+    }
+}
+
+/// One attempt to prepare a channel. What uses the database waits until the address and all clients have few enough checks in progress.
+async fn attempt(
     realtime: &Arc<Inner>,
     world: &World,
     request: &JoinRequest,
@@ -377,6 +430,9 @@ pub(super) async fn prepare(
             }
             Err(NotSubscribed::Starting) => {
                 return Err(Refused::starting());
+            }
+            Err(NotSubscribed::Refused(text) | NotSubscribed::TooSlow(text)) if request.changes_wait.is_some() => {
+                return Err(Refused::not_subscribed(text));
             }
             Err(NotSubscribed::Refused(text)) => prepared.messages.push((false, text)),
             Err(NotSubscribed::TooSlow(text)) => {
