@@ -56,6 +56,7 @@ begin
   insert into auth.one_time_tokens (id, user_id, token_type, token_hash, relates_to) values (gen_random_uuid(), me, 'recovery_token', 'a-secret-hash', 'zoraida@tests.example');
   insert into auth.mfa_factors (id, user_id, friendly_name, factor_type, status, created_at, updated_at, secret, phone) values
     (factor, me, 'Phone of Zoraida', 'phone', 'verified', '2026-06-01T01:01:01Z', now(), 'a-secret', '12075550199');
+  insert into auth.mfa_recovery_code_sets (id, user_id, mfa_factor_id) values (gen_random_uuid(), me, factor);
   insert into auth.mfa_challenges (id, factor_id, created_at, ip_address) values (gen_random_uuid(), factor, now(), '198.51.100.77');
   insert into auth.webauthn_credentials (user_id, credential_id, public_key, friendly_name, created_at, last_used_at) values
     (me, '\x01', '\x02', 'Key of Zoraida', '2026-06-02T02:02:02Z', '2026-06-03T03:03:03Z');

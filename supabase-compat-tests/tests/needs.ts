@@ -31,6 +31,7 @@ export function need(...needs: Need[]) {
 const SWITCHED_OFF = new Set([
   "anonymous_provider_disabled", "email_provider_disabled", "phone_provider_disabled", "provider_disabled", "web3_unsupported_chain",
   "manual_linking_disabled", "mfa_totp_enroll_not_enabled", "mfa_phone_enroll_not_enabled", "mfa_webauthn_enroll_not_enabled",
+  "mfa_recovery_codes_enroll_not_enabled", "mfa_recovery_codes_verify_not_enabled",
   "passkey_disabled", "oauth_server_disabled", "feature_disabled", "FeatureNotEnabled", "over_email_send_rate_limit",
   "over_request_rate_limit", "over_sms_send_rate_limit", "email_address_not_authorized",
 ]);

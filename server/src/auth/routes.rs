@@ -174,6 +174,19 @@ async fn factor_routes(
     let [id, rest @ ..] = rest else {
         return methods!(request, POST => mfa::enroll(request, caller).await,);
     };
+    if *id == "recovery-codes" {
+        use mfa::recovery_codes;
+        return match (rest, slash) {
+            ([], _) => methods!(request,
+                GET => recovery_codes::status(request, caller).await,
+                POST => recovery_codes::generate(request, caller).await,
+                DELETE => recovery_codes::delete(request, caller).await,
+            ),
+            (["verify"], false) => methods!(request, POST => recovery_codes::redeem(request, caller).await,),
+            (["regenerate"], false) => methods!(request, POST => recovery_codes::regenerate(request, caller).await,),
+            _ => Err(AuthError::RouteNotFound),
+        };
+    }
     let factor = mfa::load(request, caller.user.id, id).await?;
     match (rest, slash) {
         ([], _) => methods!(request, DELETE => mfa::unenroll(request, caller, factor).await,),

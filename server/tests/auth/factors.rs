@@ -52,13 +52,13 @@ impl Totp {
     }
 }
 
-fn holder<'a>(app: &'a TestApp, session: &Value) -> Actor<'a> {
+pub fn holder<'a>(app: &'a TestApp, session: &Value) -> Actor<'a> {
     let mut actor = app.anon();
     actor.token = Some(text(session, "access_token").to_owned());
     actor
 }
 
-fn aal(session: &Value) -> String {
+pub fn aal(session: &Value) -> String {
     text(&claims_of(text(session, "access_token")), "aal").to_owned()
 }
 

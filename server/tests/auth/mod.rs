@@ -16,6 +16,7 @@ pub mod logs;
 mod outbound;
 mod outside;
 mod passwords;
+mod recovery_codes;
 mod rotations;
 mod sessions;
 mod settings;

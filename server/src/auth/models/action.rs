@@ -49,4 +49,8 @@ actions! {
     FactorUnenrolled = "factor_unenrolled" in "factor",
     FactorDeleted = "factor_deleted" in "factor",
     FactorUpdated = "factor_updated" in "factor",
+    RecoveryCodesGenerated = "recovery_codes_generated" in "factor",
+    RecoveryCodesVerified = "recovery_codes_verified" in "factor",
+    RecoveryCodesRegenerated = "recovery_codes_regenerated" in "factor",
+    RecoveryCodesDeleted = "recovery_codes_deleted" in "factor",
 }

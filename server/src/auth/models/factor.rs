@@ -15,12 +15,15 @@ use crate::auth::credentials::webauthn::Credential;
 use crate::auth::error::Fault;
 use crate::auth::models::store::Db;
 
-/// A new factor, not verified yet.
+/// The type of the factor that a user's recovery codes are.
+pub const RECOVERY_CODE: &str = "recovery_code";
+
+/// A new factor. All but recovery codes are not verified yet.
 pub struct NewFactor<'a> {
     pub id: Uuid,
     pub user_id: Uuid,
     pub friendly_name: &'a str,
-    /// `totp`, `phone` or `webauthn`.
+    /// `totp`, `phone`, `webauthn` or `recovery_code`.
     pub factor_type: &'static str,
     /// Of a TOTP factor, as it is stored.
     pub secret: Option<&'a str>,
@@ -30,10 +33,20 @@ pub struct NewFactor<'a> {
 
 impl NewFactor<'_> {
     pub async fn insert(&self, db: &Db) -> Result<(), Fault> {
+        let status = if self.factor_type == RECOVERY_CODE { "verified" } else { "unverified" };
         db.execute(
             "insert into auth.mfa_factors (id, user_id, friendly_name, factor_type, status, secret, phone, created_at, \
-             updated_at) values ($1, $2, $3, $4::text::auth.factor_type, 'unverified', $5, $6, $7, $7)",
-            &[&self.id, &self.user_id, &self.friendly_name, &self.factor_type, &self.secret, &self.phone, &now()],
+             updated_at) values ($1, $2, $3, $4::text::auth.factor_type, $5::text::auth.factor_status, $6, $7, $8, $8)",
+            &[
+                &self.id,
+                &self.user_id,
+                &self.friendly_name,
+                &self.factor_type,
+                &status,
+                &self.secret,
+                &self.phone,
+                &now(),
+            ],
         )
         .await?;
         Ok(())
@@ -228,6 +241,7 @@ pub fn method_of(factor_type: &str) -> &'static str {
     match factor_type {
         "totp" => "totp",
         "phone" => "mfa/phone",
+        RECOVERY_CODE => "mfa/recovery_code",
         _ => "mfa/webauthn",
     }
 }

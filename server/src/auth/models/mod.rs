@@ -11,6 +11,7 @@ pub mod oauth_client;
 pub mod oauth_client_state;
 pub mod one_time_token;
 pub mod passkey;
+pub mod recovery_codes;
 pub mod refresh_token;
 pub mod session;
 pub mod slot;

@@ -50,7 +50,7 @@ impl Method {
     }
 
     fn raises_to_aal2(&self) -> bool {
-        matches!(self.authentication_method.as_str(), "totp" | "mfa/phone" | "mfa/webauthn")
+        matches!(self.authentication_method.as_str(), "totp" | "mfa/phone" | "mfa/webauthn" | "mfa/recovery_code")
     }
 }
 

@@ -21,6 +21,24 @@ pub struct MfaConfig {
     pub phone_template: String,
     pub webauthn_enroll: bool,
     pub webauthn_verify: bool,
+    pub recovery_codes: RecoveryCodesConfig,
+}
+
+/// `GOTRUE_MFA_RECOVERY_CODES_…`.
+#[derive(Clone, Debug)]
+pub struct RecoveryCodesConfig {
+    /// `…ENROLL_ENABLED`, default false.
+    pub enroll: bool,
+    /// `…VERIFY_ENABLED`, default false.
+    pub verify: bool,
+    /// `…COUNT`: how many codes a user gets, 4 to 16, default 10.
+    pub count: usize,
+    /// `…CODE_LENGTH`: characters of a code, 13 to 32, default 16.
+    pub code_length: usize,
+    /// `…MAX_VERIFY_ATTEMPTS`: wrong codes until a user's codes are locked, 3 to 15, default 5.
+    pub max_attempts: i32,
+    /// `…LOCKOUT_DURATION`: how long they are locked, 1m to 24h, default 15m.
+    pub lockout: Duration,
 }
 
 impl MfaConfig {
@@ -41,7 +59,38 @@ impl MfaConfig {
             phone_template: reader.text_or(&["GOTRUE_MFA_PHONE_TEMPLATE"], "Your code is {{ .Code }}"),
             webauthn_enroll: reader.flag(&["GOTRUE_MFA_WEB_AUTHN_ENROLL_ENABLED"], false),
             webauthn_verify: reader.flag(&["GOTRUE_MFA_WEB_AUTHN_VERIFY_ENABLED"], false),
+            recovery_codes: RecoveryCodesConfig::read(reader),
         }
+    }
+}
+
+impl RecoveryCodesConfig {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let config = Self {
+            enroll: reader.flag(&["GOTRUE_MFA_RECOVERY_CODES_ENROLL_ENABLED"], false),
+            verify: reader.flag(&["GOTRUE_MFA_RECOVERY_CODES_VERIFY_ENABLED"], false),
+            count: reader.parse_or(&["GOTRUE_MFA_RECOVERY_CODES_COUNT"], "a number", 10),
+            code_length: reader.parse_or(&["GOTRUE_MFA_RECOVERY_CODES_CODE_LENGTH"], "a number", 16),
+            max_attempts: reader.parse_or(&["GOTRUE_MFA_RECOVERY_CODES_MAX_VERIFY_ATTEMPTS"], "a number", 5),
+            lockout: duration(reader, &["GOTRUE_MFA_RECOVERY_CODES_LOCKOUT_DURATION"], minutes(15)),
+        };
+        if config.enroll || config.verify {
+            for (is_valid, sentence) in [
+                ((4..=16).contains(&config.count), "COUNT must be between 4 and 16"),
+                ((13..=32).contains(&config.code_length), "CODE_LENGTH must be between 13 and 32"),
+                ((3..=15).contains(&config.max_attempts), "MAX_VERIFY_ATTEMPTS must be between 3 and 15"),
+                (
+                    (minutes(1)..=minutes(24 * 60)).contains(&config.lockout),
+                    "LOCKOUT_DURATION must be between 1m and 24h",
+                ),
+            ] {
+                if !is_valid {
+                    reader.problem(format!("GOTRUE_MFA_RECOVERY_CODES_{sentence}"));
+                }
+            }
+        }
+        config
     }
 }
 

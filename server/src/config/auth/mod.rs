@@ -232,6 +232,24 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_recovery_codes_have_bounds_where_they_are_on() {
+        let codes = read(&[]).expect("config").mfa.recovery_codes;
+        assert_eq!((codes.enroll, codes.verify, codes.count, codes.code_length), (false, false, 10, 16));
+        assert_eq!((codes.max_attempts, codes.lockout), (5, Duration::from_secs(15 * 60)));
+        for (name, value) in [
+            ("GOTRUE_MFA_RECOVERY_CODES_COUNT", "17"),
+            ("GOTRUE_MFA_RECOVERY_CODES_CODE_LENGTH", "12"),
+            ("GOTRUE_MFA_RECOVERY_CODES_MAX_VERIFY_ATTEMPTS", "2"),
+            ("GOTRUE_MFA_RECOVERY_CODES_LOCKOUT_DURATION", "59s"),
+        ] {
+            assert!(read(&[(name, value)]).is_ok(), "{name} does not matter while codes are off");
+            let problems = read(&[("GOTRUE_MFA_RECOVERY_CODES_VERIFY_ENABLED", "true"), (name, value)]);
+            let problems = problems.expect_err("a problem").to_string();
+            assert!(problems.contains(&format!("{name} must be between")), "{problems}");
+        }
+    }
+
+    #[test]
     fn a_colon_can_be_a_required_character() {
         assert_eq!(passwords::character_sets(r"abc:012:\:;"), ["abc", "012", ":;"]);
     }

@@ -8,7 +8,7 @@ use super::suites;
 
 /// Endpoints of the contract (§4, §5) by section, and the minimum number of cases for each. A `*` stands for one
 /// segment; what follows `?` must be in the query.
-const ENDPOINTS: [(&str, usize); 72] = [
+const ENDPOINTS: [(&str, usize); 77] = [
     ("GET /health", 2),
     ("GET /settings", 2),
     ("GET /.well-known/jwks.json", 1),
@@ -34,6 +34,11 @@ const ENDPOINTS: [(&str, usize); 72] = [
     ("POST /factors/*/challenge", 6),
     ("POST /factors/*/verify", 8),
     ("DELETE /factors/*", 3),
+    ("GET /factors/recovery-codes", 1),
+    ("POST /factors/recovery-codes", 1),
+    ("DELETE /factors/recovery-codes", 1),
+    ("POST /factors/recovery-codes/verify", 1),
+    ("POST /factors/recovery-codes/regenerate", 1),
     ("GET /user/identities/authorize", 4),
     ("DELETE /user/identities/*", 4),
     ("GET /authorize", 8),

@@ -1,4 +1,4 @@
-//! Password hashes: bcrypt for new ones; argon2 and Firebase's scrypt are verified as well.
+//! Password hashes: bcrypt for new ones; argon2 and Firebase's scrypt are verified as well. Recovery codes: argon2id.
 //!
 //! Hashing takes tens of milliseconds of processor time. It runs on dedicated threads, as many as configured, with a
 //! lower priority than all others ([`schedule`](super::schedule)). Reference: supabase/auth
@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aes::Aes256;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
 use subtle::ConstantTimeEq as _;
 use tokio::runtime::Runtime;
@@ -94,6 +96,24 @@ impl Hasher {
         Ok(self.run(client, move || compare(&password, &hash)).await? && known)
     }
 
+    /// Hashes of recovery codes, in one turn of `client`.
+    pub async fn hash_codes(&self, client: &str, codes: &[String]) -> AuthResult<Vec<String>> {
+        let codes = codes.to_owned();
+        let hashed =
+            self.run(client, move || codes.iter().map(|code| hash_code(code)).collect::<Option<Vec<_>>>()).await?;
+        hashed.ok_or_else(|| AuthError::internal("Error generating recovery codes"))
+    }
+
+    /// The place of the first hash that `code` matches. All are compared, so the time does not tell which.
+    pub async fn find_code(&self, client: &str, code: &str, hashes: Vec<String>) -> AuthResult<Option<usize>> {
+        let code = code.to_owned();
+        self.run(client, move || {
+            let compared: Vec<bool> = hashes.iter().map(|hash| is_code_of(&code, hash)).collect();
+            compared.iter().position(|is_met| *is_met)
+        })
+        .await
+    }
+
     async fn run<T: Send + 'static>(&self, client: &str, work: impl FnOnce() -> T + Send + 'static) -> AuthResult<T> {
         let unavailable = || AuthError::internal("Unable to process the password");
         let threads = self.threads.0.as_ref().ok_or_else(unavailable)?;
@@ -123,6 +143,26 @@ impl Hasher {
     pub fn check_import(hash: &str) -> Result<(), InvalidHash> {
         check(hash)
     }
+}
+
+/// The costs of a recovery code's hash: less than a password's, because nobody can guess 65 bits and more.
+const CODE_MEMORY_KIB: u32 = 19_456;
+const CODE_ITERATIONS: u32 = 1;
+
+/// `$argon2id$v=19$m=19456,t=1,p=1$salt$hash`; `None` if there is no memory for it.
+fn hash_code(code: &str) -> Option<String> {
+    let salt: [u8; 16] = rand::random();
+    let params = argon2::Params::new(CODE_MEMORY_KIB, CODE_ITERATIONS, 1, Some(32)).ok()?;
+    let argon2 = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
+    let mut hash = [0; 32];
+    argon2.hash_password_into(code.as_bytes(), &salt, &mut hash).ok()?;
+    let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
+    Some(format!("$argon2id$v=19$m={CODE_MEMORY_KIB},t={CODE_ITERATIONS},p=1${salt}${hash}"))
+}
+
+/// Whether the hash is that of a recovery code. An unreadable hash matches none.
+fn is_code_of(code: &str, hash: &str) -> bool {
+    hash.starts_with("$argon2id$") && Argon2Hash::parse(hash).is_some_and(|parsed| parsed.is_met_by(code))
 }
 
 fn compare(password: &str, hash: &str) -> bool {
@@ -233,8 +273,6 @@ impl FirebaseHash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD_NO_PAD;
 
     // Of the reference implementations: `htpasswd -B`, `argon2`.
     const ARGON2ID: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$";
@@ -251,6 +289,19 @@ mod tests {
         let hash = bcrypt::hash(&long, 4).expect("hash");
         assert!(compare(&long, &hash));
         assert!(!compare(&format!("{long}y"), &hash));
+    }
+
+    #[test]
+    fn a_recovery_code_matches_its_own_hash_only() {
+        let (one, two) = (hash_code("abcd2345abcd2345").expect("hash"), hash_code("abcd2345abcd2345").expect("hash"));
+        assert!(one.starts_with("$argon2id$v=19$m=19456,t=1,p=1$"), "{one}");
+        assert_ne!(one, two, "each has its salt");
+        assert!(is_code_of("abcd2345abcd2345", &one) && is_code_of("abcd2345abcd2345", &two));
+        assert!(!is_code_of("abcd2345abcd2346", &one));
+        let other_kind = one.replacen("argon2id", "argon2i", 1);
+        for unreadable in ["", "$argon2id$", "abcd2345abcd2345", &other_kind] {
+            assert!(!is_code_of("abcd2345abcd2345", unreadable), "{unreadable}");
+        }
     }
 
     #[test]

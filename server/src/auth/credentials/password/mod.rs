@@ -24,3 +24,20 @@ pub async fn verify(away: &OutboundContext, client: &str, password: &str, hash: 
     away.leave()?;
     away.auth().hasher.verify(client, password, hash).await
 }
+
+/// Hashes of recovery codes. No connection is held while waiting and hashing.
+pub async fn hash_codes(away: &OutboundContext, client: &str, codes: &[String]) -> AuthResult<Vec<String>> {
+    away.leave()?;
+    away.auth().hasher.hash_codes(client, codes).await
+}
+
+/// The place of the hash that a recovery code matches; all of them are compared. No connection is held while waiting and hashing.
+pub async fn find_code(
+    away: &OutboundContext,
+    client: &str,
+    code: &str,
+    hashes: Vec<String>,
+) -> AuthResult<Option<usize>> {
+    away.leave()?;
+    away.auth().hasher.find_code(client, code, hashes).await
+}

@@ -41,7 +41,7 @@ pub async fn enroll(request: &Request, caller: Caller) -> AuthResult<HttpRespons
 }
 
 /// Whether the user may enrol one more factor, called `name`.
-async fn check(request: &Request, db: &Db, caller: &Caller, name: &str) -> AuthResult<()> {
+pub(super) async fn check(request: &Request, db: &Db, caller: &Caller, name: &str) -> AuthResult<()> {
     let mfa = &request.auth.config.mfa;
     factor::delete_expired(db, mfa.factor_expiry).await?;
     let factors = factor::of_user(db, caller.user.id).await?;
@@ -56,7 +56,7 @@ async fn check(request: &Request, db: &Db, caller: &Caller, name: &str) -> AuthR
     super::require_level(&caller.user, caller)
 }
 
-fn name_conflict(name: &str) -> AuthError {
+pub(super) fn name_conflict(name: &str) -> AuthError {
     let message = format!("A factor with the friendly name {name:?} for this user already exists");
     AuthError::unprocessable(Code::MfaFactorNameConflict, message)
 }

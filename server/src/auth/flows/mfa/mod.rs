@@ -3,6 +3,7 @@
 
 mod challenge;
 mod enroll;
+pub mod recovery_codes;
 mod totp;
 mod verify;
 
@@ -15,7 +16,8 @@ use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::factor;
-use crate::auth::models::user::{Factor, User};
+use crate::auth::models::store::Db;
+use crate::auth::models::user::{self, Factor, User};
 use crate::auth::outside::mailer::{self, Notification};
 
 pub use challenge::challenge;
@@ -47,10 +49,28 @@ fn require_level(owner: &User, caller: &Caller) -> AuthResult<()> {
     Ok(())
 }
 
+/// Refuses to remove a factor if recovery codes, which are never the only factor, would remain alone.
+async fn keep_another(request: &Request, db: &Db, user_id: Uuid, leaving: Uuid) -> AuthResult<()> {
+    // Locked, so that of two requests for two factors the second one sees what the first has left.
+    let Some(owner) = user::find_and_lock(db, user_id).await? else { return Ok(()) };
+    let has_codes = owner.factors.iter().any(|factor| factor.factor_type == factor::RECOVERY_CODE);
+    if has_codes && !recovery_codes::has_other_usable(&request.auth.config.mfa, &owner.factors, Some(leaving)) {
+        let message = "Recovery codes cannot be the only verified factor. Please enroll another factor before unenrolling \
+                       this one or delete your recovery codes.";
+        return Err(AuthError::unprocessable(Code::MfaRecoveryCodesSoleFactor, message));
+    }
+    Ok(())
+}
+
 /// `DELETE /factors/{id}`: the sessions it raised return to the first level.
 ///
-/// Errors: 422 `insufficient_aal` for a verified factor and a session of the first level.
+/// Errors: 422 `insufficient_aal` for a verified factor and a session of the first level, 422
+/// `mfa_recovery_codes_sole_factor` if only recovery codes would remain.
 pub async fn unenroll(request: &Request, caller: Caller, factor: Factor) -> AuthResult<HttpResponse> {
+    if factor.factor_type == factor::RECOVERY_CODE {
+        let message = "Recovery codes cannot be unenrolled with this endpoint, use DELETE /factors/recovery-codes";
+        return Err(AuthError::unprocessable(Code::ValidationFailed, message));
+    }
     if factor.is_verified() && !caller.is_aal2() {
         let message = "AAL2 required to unenroll verified factor";
         return Err(AuthError::unprocessable(Code::InsufficientAal, message));
@@ -58,6 +78,9 @@ pub async fn unenroll(request: &Request, caller: Caller, factor: Factor) -> Auth
     let address = request.client_ip_text();
     let db = request.db().await?;
     db.transaction(async |db| {
+        if factor.is_verified() {
+            keep_another(request, db, caller.user.id, factor.id).await?;
+        }
         // Sessions refer to their factor, so they are changed before it is deleted.
         factor::downgrade_sessions(db, &factor, caller.user.id).await?;
         factor::delete(db, factor.id).await?;

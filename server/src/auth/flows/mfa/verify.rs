@@ -112,7 +112,13 @@ fn failed(message: &str) -> AuthError {
 }
 
 /// Calls the hook about an attempt; a rejection ends all of the user's sessions.
-async fn ask_hook(request: &Request, db: &Db, caller: &Caller, factor: &Factor, valid: bool) -> AuthResult<()> {
+pub(super) async fn ask_hook(
+    request: &Request,
+    db: &Db,
+    caller: &Caller,
+    factor: &Factor,
+    valid: bool,
+) -> AuthResult<()> {
     if request.auth.config.hooks.mfa_verification_attempt.is_none() {
         return Ok(());
     }
@@ -131,7 +137,7 @@ async fn ask_hook(request: &Request, db: &Db, caller: &Caller, factor: &Factor, 
 
 /// Waits for a turn to try a code of the factor. Only a client with a second-level session counts as known: a thief of
 /// the password has one of the first level.
-async fn begin<'a>(request: &'a Request, caller: &Caller, factor: &Factor) -> AuthResult<Try<'a>> {
+pub(super) async fn begin<'a>(request: &'a Request, caller: &Caller, factor: &Factor) -> AuthResult<Try<'a>> {
     let guesses = &request.auth.guesses;
     let client = limits::client(request);
     let is_known =
@@ -339,7 +345,7 @@ async fn raise(
     answer.respond()
 }
 
-async fn raise_session(
+pub(super) async fn raise_session(
     request: &Request,
     db: &Db,
     mut user: User,

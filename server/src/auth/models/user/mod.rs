@@ -99,7 +99,7 @@ pub struct Factor {
     pub status: String,
     #[serde(default, deserialize_with = "text_or_empty", skip_serializing_if = "String::is_empty")]
     pub friendly_name: String,
-    /// `totp`, `phone` or `webauthn`.
+    /// `totp`, `phone`, `webauthn` or `recovery_code`.
     pub factor_type: String,
     #[serde(default, deserialize_with = "text_or_empty")]
     pub phone: String,
