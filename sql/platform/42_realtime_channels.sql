@@ -9,6 +9,21 @@ grant usage on schema realtime to authenticator;
 create index if not exists messages_inserted_at_topic_index on realtime.messages (inserted_at desc, topic)
   where extension = 'broadcast' and private;
 
+-- Broadcasts of clients that are stored: they were delivered already, and may be kept for a shorter time than their partition. Asked
+-- first, because adding a column needs the table alone.
+do $$
+declare
+  known constant name[] := array(select attname from pg_catalog.pg_attribute
+    where attrelid = 'realtime.messages'::pg_catalog.regclass and not attisdropped);
+begin
+  if not 'skip_broadcast' = any (known) then
+    alter table realtime.messages add column skip_broadcast boolean not null default false;
+  end if;
+  if not 'expires_at' = any (known) then
+    alter table realtime.messages add column expires_at timestamp;
+  end if;
+end $$;
+
 -- Makes the partition of a day if it is missing; days are UTC. Only for days around now, because everybody who may send
 -- can call it.
 create or replace function realtime.ensure_partition(day date) returns void
@@ -82,6 +97,34 @@ end $$;
 revoke execute on function realtime.try_messages(text, text[], uuid[]) from public;
 grant execute on function realtime.try_messages(text, text[], uuid[]) to authenticator;
 
+-- Stores a private broadcast of a client for so many seconds, unless the table has reached its greatest size. Returns its id. The
+-- server asks only for those who may store broadcasts of the topic.
+create or replace function realtime.keep_message(
+  topic text, event text, payload jsonb, binary_payload bytea, seconds bigint, most_bytes bigint
+) returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  sent_at constant timestamp := now() at time zone 'utc';
+  kept uuid;
+begin
+  if (select coalesce(sum(pg_total_relation_size(inhrelid)), 0) from pg_inherits
+      where inhparent = 'realtime.messages'::regclass) >= most_bytes then
+    return null;
+  end if;
+  perform realtime.ensure_partition(sent_at::date);
+  insert into realtime.messages
+    (topic, event, payload, binary_payload, private, extension, skip_broadcast, inserted_at, updated_at, expires_at)
+  values
+    (keep_message.topic, keep_message.event, keep_message.payload, keep_message.binary_payload, true, 'broadcast', true,
+     sent_at, sent_at, sent_at + make_interval(secs => seconds))
+  returning id into kept;
+  return kept::text;
+end $$;
+revoke execute on function realtime.keep_message(text, text, jsonb, bytea, bigint, bigint) from public;
+grant execute on function realtime.keep_message(text, text, jsonb, bytea, bigint, bigint) to authenticator;
+
 -- The newest private broadcasts of a topic since then (milliseconds since 1970), oldest first. The server asks only for
 -- those who may read the topic.
 create or replace function realtime.stored_messages(topic text, since bigint, most bigint)
@@ -94,6 +137,7 @@ as $$
     select * from realtime.messages m
     where m.topic = $1 and m.private and m.extension = 'broadcast' and m.event is not null
       and (m.payload is not null or m.binary_payload is not null)
+      and (m.expires_at is null or m.expires_at > now() at time zone 'utc')
       and m.inserted_at > pg_catalog.to_timestamp($2 / 1000.0) at time zone 'utc'
     order by m.inserted_at desc limit least(greatest($3, 0), 25)
   ) m
@@ -120,6 +164,7 @@ as $$
     where named.id = $2 and named.topic = $1 and named.private
       and later.private and later.extension = 'broadcast' and later.event is not null
       and (later.payload is not null or later.binary_payload is not null)
+      and (later.expires_at is null or later.expires_at > now() at time zone 'utc' or later.id = named.id)
     order by later.inserted_at, later.id limit greatest($3, 0) + 1
   ) m
   window w as (order by m.inserted_at, m.id)

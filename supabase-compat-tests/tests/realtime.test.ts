@@ -125,6 +125,14 @@ describe("broadcast", () => {
   });
 });
 
+it("stores broadcasts only for a time that is allowed", async () => {
+  const channel = await joined(kept(service()).channel(room(), { config: { private: true, broadcast: { ack: true } } }));
+  const send = (persist: boolean | { ttl: number }) => channel.send({ type: "broadcast", event: "e", payload: { n: 1 }, persist });
+  expect(await send({ ttl: 60 })).toBe("ok");
+  expect(await send({ ttl: -1 })).toBe("invalid_persist_ttl");
+  expect(await channel.httpSend("e", { n: 2 }, { persist: true })).toEqual({ success: true });
+});
+
 describe("private channels", () => {
   it("admit only clients that the policies allow", async () => {
     const alice = await signedUp("alice");
@@ -214,6 +222,16 @@ describe("changes", () => {
     const missing = supabase.channel("missing").on("postgres_changes", { event: "*", schema: "public", table: "no_such" }, () => {});
     await joined(missing.on("system", {}, system.put as never));
     expect(await system.next()).toMatchObject({ status: "error", extension: "postgres_changes" });
+  });
+
+  it("make a join fail that waits for them", async () => {
+    const config = { postgres_changes_options: { wait: true, timeout: 10_000 } };
+    const waiting = (name: string, table: string) =>
+      kept(anon()).channel(name, { config }).on("postgres_changes", { event: "*", schema: "public", table }, () => {});
+    await joined(waiting("waiting", "live_notes"));
+    const { status, error } = await subscribed(waiting("missing", "no_such"));
+    expect(status).toBe("CHANNEL_ERROR");
+    expect(error?.message).toMatch(/RealtimeDisabledForConfiguration: Unable to subscribe to changes/);
   });
 });
 

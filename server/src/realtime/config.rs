@@ -57,6 +57,11 @@ pub struct RealtimeConfig {
     /// `FERROBASE_REALTIME_MAX_QUEUES_MB`: what may wait for all readers together before those that are behind are closed,
     /// default 512. Half of it bounds all presences.
     pub max_queues_mb: usize,
+    /// `FERROBASE_REALTIME_PERSISTENCE`: whether clients may have broadcasts stored for replays. Default true, alone false.
+    pub persistence: bool,
+    /// `FERROBASE_REALTIME_MAX_PERSISTED_MB`: size of `realtime.messages` beyond which no broadcasts of clients are stored,
+    /// default 256.
+    pub max_persisted_mb: usize,
     /// `FERROBASE_REALTIME_PRIVATE_ONLY`, default false: refuses public channels.
     pub private_only: bool,
     /// `FERROBASE_REALTIME_DB_POOL` (`DB_POOL_SIZE`): connections for policies and rows, default 5.
@@ -116,7 +121,9 @@ impl RealtimeConfig {
             max_record_kb: number(&["FERROBASE_REALTIME_MAX_RECORD_KB"], 1024),
             max_queue_kb: number(&["FERROBASE_REALTIME_MAX_QUEUE_KB"], 8192),
             max_queues_mb: number(&["FERROBASE_REALTIME_MAX_QUEUES_MB"], 512),
+            max_persisted_mb: number(&["FERROBASE_REALTIME_MAX_PERSISTED_MB"], 256),
             pool: number(&["FERROBASE_REALTIME_DB_POOL", "DB_POOL_SIZE"], 5).max(1),
+            persistence: reader.flag(&["FERROBASE_REALTIME_PERSISTENCE"], !alone),
             private_only: reader.flag(&["FERROBASE_REALTIME_PRIVATE_ONLY"], false),
             bus,
             stream_timeout: reader.seconds_or(&["FERROBASE_REALTIME_STREAM_TIMEOUT"], Duration::from_secs(60)),
@@ -132,6 +139,11 @@ impl RealtimeConfig {
     /// Bytes that may wait for all readers.
     pub fn max_queues(&self) -> usize {
         bytes(self.max_queues_mb, 20)
+    }
+
+    /// Bytes of `realtime.messages` up to which broadcasts of clients are stored.
+    pub fn max_persisted(&self) -> usize {
+        bytes(self.max_persisted_mb, 20)
     }
 
     /// Bytes of presences. Everybody who joins a room gets its whole state, and an update contains both entries.

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::hub::World;
 use super::limits::{NoPlace, Place};
+use super::persistence::{self, InvalidTtl, Ttl};
 use super::policies::{Asked, Extension, writable};
 use super::protocol::{Broadcast, UserPayload, Version};
 use super::session::{self, Handshake, Listed};
@@ -443,6 +444,12 @@ async fn send_one(inner: &Inner, request: &HttpRequest, body: &Bytes) -> Result<
     }
     check_rate(inner, 1)?;
     let private = request.query_string().split('&').any(|pair| pair == "private=true");
+    let ttl = ttl_of(request.query_string()).map_err(|InvalidTtl| invalid("persist", "is invalid"))?;
+    if ttl.is_some() && !private {
+        return Err(invalid("persist", "can only be used on private channels"));
+    }
+    let world = World::new(&topic, private);
+    let mut stored = None;
     if private {
         let headers = headers_as_json(request.headers());
         let asked = Asked { identity: &identity, topic: &topic, headers: &headers };
@@ -450,11 +457,33 @@ async fn send_one(inner: &Inner, request: &HttpRequest, body: &Bytes) -> Result<
             inner.metrics.unauthorized.fetch_add(1, Ordering::Relaxed);
             return Err(BroadcastError::Forbidden);
         }
+        if let Some(ttl) = ttl.filter(|_| inner.config.persistence) {
+            // Never closed.
+            let _turn = inner.checks.acquire().await;
+            if writable(&inner.db, asked, Extension::Persistence).await == Ok(true) {
+                stored = persistence::keep_or_log(inner, &topic, &event, &payload, ttl).await;
+            }
+        }
     }
     inner.events.add(1);
+    if let Some(stored) = stored {
+        inner.broadcast_stored(&world, stored, None);
+        return Ok(HttpResponse::Accepted().finish());
+    }
     let message = Broadcast::User { event: event.into(), payload, meta: None };
-    inner.broadcast(&World::new(&topic, private), message, None);
+    inner.broadcast(&world, message, None);
     Ok(HttpResponse::Accepted().finish())
+}
+
+/// `persist=true` or `persist[ttl]=60` of a query.
+fn ttl_of(query: &str) -> Result<Option<Ttl>, InvalidTtl> {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(query).map(web::Query::into_inner).unwrap_or_default();
+    let value = |name: &str| pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    match (value("persist[ttl]"), value("persist")) {
+        (Some(seconds), _) => Ttl::parse(Some(&json!({ "ttl": seconds }))),
+        (None, Some(word)) => Ttl::parse(Some(&json!(word))),
+        (None, None) => Ok(None),
+    }
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ pub struct Shared {
     pub presences: Arc<AtomicUsize>,
     /// Keys of rows in the views of subscriptions.
     pub keys: Arc<AtomicUsize>,
-    /// For checks of joins that use the database.
+    /// For joins and stored broadcasts that use the database.
     pub checks: Semaphore,
 }
 

@@ -23,6 +23,9 @@ pub struct Metrics {
     delivered: [[AtomicU64; 2]; 3],
     pub changes: AtomicU64,
     pub broadcasts_from_database: AtomicU64,
+    pub broadcasts_stored: AtomicU64,
+    /// Broadcasts that should have been stored but were not, for lack of room or because the database refused them.
+    pub broadcasts_not_stored: AtomicU64,
     pub slow_readers: AtomicU64,
     pub too_large: AtomicU64,
     pub rate_limited: AtomicU64,
@@ -94,6 +97,15 @@ impl Metrics {
             "counter",
             "Broadcasts that the database sent",
             &[("", load(&self.broadcasts_from_database))],
+        );
+        put(
+            "stored_broadcasts_total",
+            "counter",
+            "Broadcasts of clients that were to be stored",
+            &[
+                ("{outcome=\"ok\"}", load(&self.broadcasts_stored)),
+                ("{outcome=\"failed\"}", load(&self.broadcasts_not_stored)),
+            ],
         );
         put(
             "drops_total",

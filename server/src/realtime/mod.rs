@@ -15,6 +15,7 @@ mod join;
 mod limits;
 mod metrics;
 mod outbox;
+mod persistence;
 mod policies;
 mod presence;
 mod protocol;
@@ -44,7 +45,7 @@ use metrics::Metrics;
 use outbox::Outbox;
 use presence::{Presence, Tracked};
 use protocol::Broadcast;
-use replay::Arrivals;
+use replay::{Arrivals, Stored};
 #[cfg(any(test, feature = "fuzz"))]
 pub use session::fuzzed;
 
@@ -91,7 +92,7 @@ struct Inner {
     next_presence: AtomicU64,
     arrivals: Arc<Arrivals>,
     addresses: Addresses,
-    /// For checks of joins: the other connections are left to the delivery of changes.
+    /// For checks of joins and for stored broadcasts: the other connections are left to the delivery of changes.
     checks: Semaphore,
     /// The project's rates, if limited.
     events: Rate,
@@ -212,7 +213,17 @@ impl Inner {
     fn broadcast(&self, world: &World, message: Broadcast, except: Option<u64>) {
         let count = self.hub.broadcast(world, &message, except, None);
         self.events.add(count);
-        self.bus.broadcast(self, world, &message);
+        self.bus.broadcast(self, world, &message, None);
+    }
+
+    /// Sends a broadcast that was stored, so that it comes once to those who also get it by replay.
+    fn broadcast_stored(&self, world: &World, message: Stored, except: Option<u64>) {
+        let message = Arc::new(message);
+        self.arrivals.note(world, &message);
+        let live = message.as_live();
+        let count = self.hub.broadcast(world, &live, except, Some(message.id));
+        self.events.add(count);
+        self.bus.broadcast(self, world, &live, Some(message.id));
     }
 
     /// A reference for a presence, unique across instances and time.

@@ -24,6 +24,8 @@ pub struct Asked<'a> {
 pub enum Extension {
     Broadcast,
     Presence,
+    /// Storing a broadcast.
+    Persistence,
 }
 
 impl Extension {
@@ -31,6 +33,7 @@ impl Extension {
         match self {
             Self::Broadcast => "broadcast",
             Self::Presence => "presence",
+            Self::Persistence => "persistence",
         }
     }
 }

@@ -123,6 +123,8 @@ pub struct Incoming {
     pub topic: String,
     pub event: String,
     pub payload: Payload,
+    /// Whether and how long the broadcast is to be stored, as sent: of the metadata of a user's broadcast.
+    pub persist: Option<Value>,
 }
 
 impl Incoming {
@@ -190,6 +192,7 @@ pub fn parse_text(version: Version, text: &str) -> Result<Incoming, Malformed> {
         topic,
         event,
         payload: Payload::Json(payload),
+        persist: None,
     })
 }
 
@@ -211,9 +214,9 @@ pub fn parse_binary(version: Version, frame: &Bytes) -> Result<Incoming, Malform
     let (join_ref, reference) = (text(head[1])?, text(head[2])?);
     let (topic, event) = (text(head[3])?, text(head[4])?);
     let is_users = lengths == 5;
-    if is_users {
-        let _meta = text(head[5])?;
-    }
+    let meta = if is_users { text(head[5])? } else { "" };
+    let persist =
+        serde_json::from_str::<Value>(meta).ok().and_then(|mut meta| meta.get_mut("persist").map(Value::take));
     let rest = frame.slice(size + head[1..=lengths].iter().map(|length| usize::from(*length)).sum::<usize>()..);
     // Copied, because it lives until the slowest client has read it, and would keep the whole buffer alive.
     let copied = || Bytes::copy_from_slice(&rest);
@@ -233,6 +236,7 @@ pub fn parse_binary(version: Version, frame: &Bytes) -> Result<Incoming, Malform
         topic: topic.to_owned(),
         event: if is_users { "broadcast".to_owned() } else { event.to_owned() },
         payload: Payload::Broadcast(payload),
+        persist,
     })
 }
 

@@ -27,21 +27,22 @@ pub struct Stored {
 impl Stored {
     /// The form for a replay.
     pub fn as_replay(&self) -> Broadcast {
-        self.with_meta(format!(r#"{{"replayed":true,"id":"{}"}}"#, self.id))
+        self.with_meta(format!(r#"{{"replayed":true,"id":"{}"}}"#, self.id).into())
     }
 
     /// The form for live delivery.
     pub fn as_live(&self) -> Broadcast {
-        self.with_meta(format!(r#"{{"id":"{}"}}"#, self.id))
+        self.with_meta(live_meta(self.id))
     }
 
-    fn with_meta(&self, meta: String) -> Broadcast {
-        Broadcast::User {
-            event: self.event.as_str().into(),
-            payload: self.payload.clone(),
-            meta: Some(meta.into_boxed_str()),
-        }
+    fn with_meta(&self, meta: Box<str>) -> Broadcast {
+        Broadcast::User { event: self.event.as_str().into(), payload: self.payload.clone(), meta: Some(meta) }
     }
+}
+
+/// The metadata of a stored broadcast that is delivered live.
+pub fn live_meta(id: Uuid) -> Box<str> {
+    format!(r#"{{"id":"{id}"}}"#).into()
 }
 
 /// A loaded replay.

@@ -65,7 +65,10 @@ async fn an_oversized_message_is_dropped_and_reported_with_ack() {
     let ann_ref = ann.join("room", json!({ "broadcast": { "ack": true } })).await;
     ben.join("room", json!({})).await;
     let answer = ann.ask(&ann_ref, "realtime:room", "broadcast", message("big", json!("x".repeat(2000)))).await;
-    assert_eq!(answer, json!({ "status": "error", "response": { "reason": "payload_size_exceeded" } }));
+    assert_eq!(
+        answer,
+        json!({ "status": "error", "response": { "reason": "payload_size_exceeded", "error": "payload_size_exceeded" } })
+    );
     assert!(ben.rest().await.is_empty());
 }
 

@@ -11,6 +11,7 @@ mod instances;
 mod leaves;
 mod oracle;
 mod outages;
+mod persistence;
 mod policies;
 mod presence;
 mod socket;

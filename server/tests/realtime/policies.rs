@@ -80,7 +80,7 @@ async fn policies_decide_who_joins_and_writes() {
     let ben_ref = other.join_as("room", private(), Some(&user_token(BEN))).await;
     let answer = other.ask(&ben_ref, "realtime:room", "broadcast", message("b")).await;
     let told = "Unauthorized: You do not have permissions to write to this Channel topic: room";
-    assert_eq!(answer, json!({ "status": "error", "response": { "reason": told } }));
+    assert_eq!(answer, json!({ "status": "error", "response": { "reason": told, "error": "unauthorized" } }));
     assert_eq!(
         other.ask(&ben_ref, "realtime:room", "presence", track).await,
         json!({ "status": "error", "response": {} })

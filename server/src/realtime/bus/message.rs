@@ -9,6 +9,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
 
 use crate::realtime::hub::World;
 use crate::realtime::presence::Presence;
@@ -35,6 +36,9 @@ pub enum Content {
         /// user's.
         json: Option<String>,
         bytes: Option<String>,
+        /// Of a stored broadcast.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Uuid>,
     },
     Track {
         topic: String,

@@ -21,11 +21,13 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::{Notify, mpsc};
+use uuid::Uuid;
 
 use super::changes::State;
 use super::hub::World;
 use super::presence::Presence;
 use super::protocol::{Broadcast, UserPayload};
+use super::replay::live_meta;
 use super::{Inner, token};
 use message::{Assembler, Content, Room, Signer};
 pub use nats::NatsConfig;
@@ -218,7 +220,7 @@ impl Bus {
         }
     }
 
-    pub fn broadcast(&self, inner: &Inner, world: &World, message: &Broadcast) {
+    pub fn broadcast(&self, inner: &Inner, world: &World, message: &Broadcast, id: Option<Uuid>) {
         if !self.is_of_use(inner) {
             return;
         }
@@ -233,7 +235,7 @@ impl Bus {
             Broadcast::Bytes(bytes) => (None, None, Some(STANDARD_NO_PAD.encode(bytes))),
         };
         let (topic, private) = (world.topic.to_string(), world.private);
-        self.write(inner, &Content::Broadcast { topic, private, event, json, bytes });
+        self.write(inner, &Content::Broadcast { topic, private, event, json, bytes, id });
     }
 
     pub fn track(&self, inner: &Inner, world: &World, presence: impl FnOnce() -> Presence) {
@@ -290,9 +292,12 @@ impl Bus {
                 drop(peers);
                 self.forget(inner, from);
             }
-            Content::Broadcast { topic, private, event, json, bytes } => {
-                let Some(message) = message(event, json, bytes) else { return };
-                let count = inner.hub.broadcast(&World::new(&topic, private), &message, None, None);
+            Content::Broadcast { topic, private, event, json, bytes, id } => {
+                let Some(mut message) = message(event, json, bytes) else { return };
+                if let (Broadcast::User { meta, .. }, Some(id)) = (&mut message, id) {
+                    *meta = Some(live_meta(id));
+                }
+                let count = inner.hub.broadcast(&World::new(&topic, private), &message, None, id);
                 inner.events.add(count);
             }
             Content::Track { topic, private, presence } => {

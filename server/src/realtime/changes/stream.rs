@@ -472,6 +472,10 @@ impl Follower {
         if world.private {
             self.inner.arrivals.note(&world, &message);
         }
+        if value("skip_broadcast") == Some("t") {
+            // A client's, which its instance sends itself.
+            return;
+        }
         let count = self.inner.hub.broadcast(&world, &message.as_live(), None, Some(id));
         self.inner.events.add(count);
         self.inner.metrics.broadcasts_from_database.fetch_add(1, Ordering::Relaxed);

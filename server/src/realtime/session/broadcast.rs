@@ -5,13 +5,31 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use super::{Session, Work};
+use super::{Rights, Session, Work};
+use crate::realtime::persistence::{self, InvalidTtl, Ttl};
 use crate::realtime::policies::{Asked, Extension, PolicyError, writable};
 use crate::realtime::protocol::{Broadcast, Incoming, Payload};
+use crate::realtime::replay::Stored;
 
 impl Session {
     pub(super) fn broadcast(&mut self, incoming: Incoming) -> Option<Work> {
         let channel = self.channels.get(incoming.topic.as_str())?;
+        if channel.member.world.private {
+            match Ttl::parse(incoming.persist.as_ref()) {
+                Ok(None) => {}
+                Ok(Some(ttl)) if self.realtime.config.persistence => return self.store_and_relay(incoming, ttl),
+                // As upstream without its flag `broadcast_persistence`.
+                Ok(Some(_)) => {}
+                Err(InvalidTtl) => {
+                    tracing::info!("persist ttl must be a positive integer of seconds from 1 to 259200");
+                    if channel.ack {
+                        let error = json!({ "error": "invalid_persist_ttl" });
+                        self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&error));
+                    }
+                    return None;
+                }
+            }
+        }
         if !channel.member.world.private || channel.rights.write_broadcast == Some(true) {
             self.relay(incoming);
             return None;
@@ -27,6 +45,63 @@ impl Session {
             }
             if allowed == Ok(true) { session.relay(incoming) } else { session.refuse_broadcast(&incoming) }
         }))
+    }
+
+    /// Stores a broadcast if the policies allow it, and sends it then. Whether it was stored changes only the answer, which then
+    /// has its id. It waits for the turns of the client's address, as joins do.
+    fn store_and_relay(&mut self, incoming: Incoming, ttl: Ttl) -> Option<Work> {
+        let channel = self.channels.get(incoming.topic.as_str())?;
+        let mut rights = channel.rights;
+        if rights.write_broadcast == Some(false) {
+            self.refuse_broadcast(&incoming);
+            return None;
+        }
+        let (realtime, shared) = (Arc::clone(&self.realtime), Arc::clone(&self.shared));
+        let (member, headers) = (Arc::clone(&channel.member), Arc::clone(&self.headers));
+        Some(Box::pin(async move {
+            // Never closed.
+            let _turns = (shared.checks.acquire().await, realtime.checks.acquire().await);
+            let identity = member.identity.load_full();
+            let topic = &*member.world.topic;
+            let asked = Asked { identity: &identity, topic, headers: &headers };
+            let mut stored = None;
+            if rights.write_broadcast.is_none() {
+                // If the database did not answer, the check is repeated next time.
+                rights.write_broadcast = writable(&realtime.db, asked, Extension::Broadcast).await.ok();
+            }
+            if rights.write_broadcast == Some(true)
+                && let Payload::Broadcast(Broadcast::User { event, payload, .. }) = &incoming.payload
+                && payload.len() <= realtime.config.max_payload()
+            {
+                if rights.persist.is_none() {
+                    rights.persist = writable(&realtime.db, asked, Extension::Persistence).await.ok();
+                }
+                if rights.persist == Some(true) {
+                    stored = persistence::keep_or_log(&realtime, topic, event, payload, ttl).await;
+                }
+            }
+            let answered = move |session: &mut Session| session.stored(incoming, &rights, stored);
+            Box::new(answered) as Box<dyn FnOnce(&mut Session)>
+        }))
+    }
+
+    fn stored(&mut self, incoming: Incoming, rights: &Rights, stored: Option<Stored>) {
+        if let Some(channel) = self.channels.get_mut(incoming.topic.as_str()) {
+            channel.rights.write_broadcast = rights.write_broadcast;
+            channel.rights.persist = rights.persist;
+        }
+        match stored {
+            _ if rights.write_broadcast != Some(true) => self.refuse_broadcast(&incoming),
+            None => self.relay(incoming),
+            Some(stored) => {
+                let Some(channel) = self.channels.get(incoming.topic.as_str()) else { return };
+                let (id, except) = (stored.id, (!channel.echo).then_some(channel.member.id));
+                self.realtime.broadcast_stored(&channel.member.world, stored, except);
+                if channel.ack {
+                    self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({ "id": id })));
+                }
+            }
+        }
     }
 
     /// Checks the policies, then continues with the message.
@@ -60,7 +135,7 @@ impl Session {
         if message.len() > self.realtime.config.max_payload() {
             self.realtime.metrics.too_large.fetch_add(1, Ordering::Relaxed);
             if channel.ack {
-                let reason = json!({ "reason": "payload_size_exceeded" });
+                let reason = json!({ "reason": "payload_size_exceeded", "error": "payload_size_exceeded" });
                 self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
             }
             return;
@@ -79,7 +154,12 @@ impl Session {
         if channel.ack {
             let topic = &channel.member.world.topic;
             let text = format!("Unauthorized: You do not have permissions to write to this Channel topic: {topic}");
-            self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&json!({ "reason": text })));
+            self.reply(
+                &incoming.join_ref,
+                &incoming.reference,
+                &incoming.topic,
+                Err(&json!({ "reason": text, "error": "unauthorized" })),
+            );
         }
     }
 }

@@ -83,6 +83,8 @@ struct Rights {
     read_presence: Option<bool>,
     write_broadcast: Option<bool>,
     write_presence: Option<bool>,
+    /// Whether broadcasts may be stored.
+    persist: Option<bool>,
 }
 
 struct Channel {
