@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use crate::support::cluster::{Database, Template, connect};
-use crate::support::outside::mail_server;
+use crate::support::outside::{MailServer, mail_server, slow_mail_server};
 
 struct Fixture {
     database: Database,
@@ -50,6 +50,20 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 const SEND: &str =
     "select ferrobase.send_mail('ada@example.org', 'Hello', 'text', '<p>html</p>', '{\"X-Kind\": \"t\"}')";
+
+/// What a test's sender waits for, and what it does not.
+const SHORT: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_secs(60);
+
+fn hello() -> Message {
+    Message {
+        to: "ada@example.org".to_owned(),
+        subject: "Hello".to_owned(),
+        text: "text".to_owned(),
+        html: String::new(),
+        headers: Vec::new(),
+    }
+}
 
 /// Accepts every message but never confirms it.
 struct Silent;
@@ -89,15 +103,86 @@ async fn an_smtp_conversation_times_out() {
             taken.push(stream);
         }
     });
-    let message = Message {
-        to: "ada@example.org".to_owned(),
-        subject: "Hello".to_owned(),
-        text: "text".to_owned(),
-        html: String::new(),
-        headers: Vec::new(),
+    let sender = smtp(port).with_limits(SHORT, LONG);
+    for sent in [sender.send(&hello()).await, sender.rehearse().await] {
+        assert!(matches!(&sent, Err(MailError::Refused(text)) if text.contains("no end")), "{sent:?}");
+    }
+    let (port, _received) = slow_mail_server(LONG).await;
+    let sent = smtp(port).with_limits(LONG, SHORT).send(&hello()).await;
+    assert!(matches!(&sent, Err(MailError::Refused(text)) if text.contains("no answer to the content")), "{sent:?}");
+}
+
+/// RFC 5321, 4.5.3.2.6: a server may work for minutes on a content that it delivers.
+#[tokio::test]
+async fn an_accepted_mail_is_sent_once_however_slow_the_server() {
+    let db = Fixture::new().await;
+    let servers = [
+        MailServer { pause: 3 * SHORT, ..MailServer::default() },
+        MailServer { answers_quit: false, ..MailServer::default() },
+    ];
+    for server in servers {
+        db.run(SEND).await;
+        let (port, mut received) = server.run().await;
+        let sender = smtp(port).with_limits(SHORT, LONG);
+        assert!(outbox::deliver_next(&db.pool, &sender, Channel::Mail).await.expect("a try"));
+        assert!(received.recv().await.is_some(), "it was delivered");
+        assert_eq!(db.number("select count(*) from _supavisor.outbox").await, 0, "and will not be sent again");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_recipient_is_told_even_if_the_server_does_not_say_goodbye() {
+    let (port, _received) =
+        MailServer { recipient: "550 nobody", answers_quit: false, ..MailServer::default() }.run().await;
+    let sent = smtp(port).with_limits(SHORT, LONG).send(&hello()).await;
+    assert!(matches!(&sent, Err(MailError::Rejected(text)) if text.contains("550")), "{sent:?}");
+}
+
+/// A failure would undo the request whose mail arrives nevertheless.
+#[tokio::test]
+async fn within_a_request_a_mail_counts_as_sent_once_the_server_has_all_of_it() {
+    let (port, mut received) = slow_mail_server(4 * SHORT).await;
+    let begun = Instant::now();
+    smtp(port).within_request(SHORT).send(&hello()).await.expect("counts as sent");
+    assert!(begun.elapsed() < 4 * SHORT, "{:?}", begun.elapsed());
+    assert!(received.recv().await.is_some(), "the conversation goes on");
+
+    let (port, _received) = mail_server("550 nobody").await;
+    let sent = smtp(port).within_request(SHORT).send(&hello()).await;
+    assert!(matches!(&sent, Err(MailError::Rejected(_))), "{sent:?}");
+}
+
+/// Takes its time.
+struct Slow {
+    takes: Duration,
+    taken: Memory,
+}
+
+impl Sender for Slow {
+    fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
+        Box::pin(async {
+            tokio::time::sleep(self.takes).await;
+            self.taken.send(message).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_while_its_mail_is_being_sent() {
+    let db = Fixture::new().await;
+    db.run(SEND).await;
+    let length = Duration::from_secs(1);
+    let (slow, other) = (Slow { takes: 3 * length, taken: Memory::default() }, Memory::default());
+    let sending = async {
+        assert!(outbox::deliver_leased(&db.pool, &slow, Channel::Mail, length).await.expect("a try"));
     };
-    let sent = smtp(port).with_deadline(Duration::from_millis(300)).send(&message).await;
-    assert!(matches!(&sent, Err(MailError::Refused(text)) if text.contains("no end")), "{sent:?}");
+    let meanwhile = async {
+        tokio::time::sleep(2 * length).await;
+        assert!(!outbox::deliver_next(&db.pool, &other, Channel::Mail).await.expect("a look"), "it is not due");
+    };
+    futures_util::join!(sending, meanwhile);
+    assert_eq!((slow.taken.messages().len(), other.messages().len()), (1, 0));
+    assert_eq!(db.number("select count(*) from _supavisor.outbox").await, 0, "the renewed lease is known");
 }
 
 #[tokio::test]

@@ -17,8 +17,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-/// The time limit for sending one message, from connecting to the last answer.
+/// The time limit for announcing one message, from connecting to the answer before its content.
 pub const SEND_DEADLINE: Duration = Duration::from_secs(30);
+/// The time limit for a message's content and the answer to it (RFC 5321, 4.5.3.2.6). A server may deliver the message
+/// before it answers, so that whoever gives up earlier sends it twice.
+pub const ACCEPTANCE: Duration = Duration::from_secs(10 * 60);
 
 /// A mail ready to be sent: one recipient, a text part and an HTML part that say the same.
 #[derive(Clone, Debug, PartialEq, Eq)]

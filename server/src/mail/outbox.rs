@@ -2,8 +2,9 @@
 //! separate workers, so that a hanging SMS provider does not delay mail.
 //!
 //! A row is leased while it is being sent, and deleted when the next hop has accepted it; when a lease ends, the row is
-//! due again. No connection or lock is held while sending. After a crash in between, the mail is sent again: twice is
-//! better than never. Several servers can share an outbox, because a leased row is not due.
+//! due again. A lease is short, so that a crash delays mail little, and renewed while sending, which may take minutes.
+//! No connection or lock is held meanwhile. After a crash in between, the mail is sent again: twice is better than
+//! never. Several servers can share an outbox, because a leased row is not due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +14,16 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
+use tokio_postgres::types::ToSql;
 
-use super::{MailError, Message, SEND_DEADLINE, Sender};
+use super::{MailError, Message, Sender};
 use crate::db::{self, DbError, Pool, replaced};
 use crate::http::prometheus::{Counter, Metrics};
 
 /// How often to look for due retries, for which there are no notifications.
 const POLL: Duration = Duration::from_secs(2);
-/// How long a row is leased: longer than sending the mail and recording the result can take.
-const LEASE: Duration = SEND_DEADLINE.saturating_mul(3);
+/// How long a row is leased. It is renewed after a third of that.
+const LEASE: Duration = Duration::from_secs(90);
 /// How long mails in flight may take when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -138,7 +140,7 @@ async fn lane(
     while !*stopped.borrow() {
         // Marked before the check, so that a commit during it wakes us again.
         woken.mark_unchanged();
-        match deliver(&pool, &*sender, channel, given_up(stopped.clone())).await {
+        match deliver(&pool, &*sender, channel, LEASE, given_up(stopped.clone())).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "the mail outbox cannot be read at the moment"),
@@ -168,15 +170,30 @@ async fn given_up(mut stopped: watch::Receiver<bool>) {
 
 /// Sends the first due row of `channel`; false if there is none.
 pub async fn deliver_next(pool: &Pool, sender: &dyn Sender, channel: Channel) -> Result<bool, DbError> {
-    deliver(pool, sender, channel, std::future::pending()).await
+    deliver_leased(pool, sender, channel, LEASE).await
+}
+
+/// [`deliver_next`] with a lease of another length than [`LEASE`].
+pub async fn deliver_leased(
+    pool: &Pool,
+    sender: &dyn Sender,
+    channel: Channel,
+    length: Duration,
+) -> Result<bool, DbError> {
+    deliver(pool, sender, channel, length, std::future::pending()).await
+}
+
+/// The right to send a row.
+struct Lease {
+    id: i64,
+    /// Also identifies the lease.
+    until: DateTime<Utc>,
 }
 
 /// A leased mail.
 struct Leased {
-    id: i64,
+    lease: Lease,
     attempts: i32,
-    /// Also identifies our lease.
-    until: DateTime<Utc>,
     message: Message,
 }
 
@@ -184,30 +201,37 @@ async fn deliver(
     pool: &Pool,
     sender: &dyn Sender,
     channel: Channel,
+    length: Duration,
     given_up: impl Future<Output = ()>,
 ) -> Result<bool, DbError> {
     let _held = replaced::hold().await;
-    let Some(mail) = lease(pool, channel).await? else { return Ok(false) };
-    let sent = tokio::select! {
-        sent = sender.send(&mail.message) => sent,
-        () = given_up => {
-            tracing::info!(mail = mail.id, "a mail was left for the next start");
-            give_back(pool, &mail).await?;
-            return Ok(true);
+    let Some(Leased { mut lease, attempts, message }) = lease(pool, channel, length).await? else { return Ok(false) };
+    let mut sending = sender.send(&message);
+    tokio::pin!(given_up);
+    let sent = loop {
+        tokio::select! {
+            sent = &mut sending => break sent,
+            () = &mut given_up => {
+                tracing::info!(mail = lease.id, "a mail was left for the next start");
+                give_back(pool, &lease).await?;
+                return Ok(true);
+            }
+            // Awaited to the end, because a renewal without its answer would leave us with the former lease.
+            () = tokio::time::sleep(length / 3) => renew(pool, &mut lease, length).await,
         }
     };
     match sent {
         Ok(()) => {
             channel.figures().sent.increment();
-            delete(pool, &mail).await?;
+            delete(pool, &lease).await?;
         }
-        Err(error) => put_off(pool, &mail, channel, &error).await?,
+        Err(error) => put_off(pool, &lease, attempts, channel, &error).await?,
     }
     Ok(true)
 }
 
 /// Leases the first due mail; no other server takes it before the lease ends.
-async fn lease(pool: &Pool, channel: Channel) -> Result<Option<Leased>, DbError> {
+async fn lease(pool: &Pool, channel: Channel, length: Duration) -> Result<Option<Leased>, DbError> {
     let row = pool
         .lease()
         .await?
@@ -221,14 +245,13 @@ async fn lease(pool: &Pool, channel: Channel) -> Result<Option<Leased>, DbError>
                for update skip locked
              )
              returning id, recipient, subject, body_text, body_html, headers, attempts, next_attempt_at",
-            &[&LEASE.as_secs_f64(), &channel.as_str()],
+            &[&length.as_secs_f64(), &channel.as_str()],
         )
         .await?;
     row.map(|row| {
         Ok(Leased {
-            id: row.try_get("id")?,
+            lease: Lease { id: row.try_get("id")?, until: row.try_get("next_attempt_at")? },
             attempts: row.try_get("attempts")?,
-            until: row.try_get("next_attempt_at")?,
             message: Message {
                 to: row.try_get("recipient")?,
                 subject: row.try_get("subject")?,
@@ -241,29 +264,52 @@ async fn lease(pool: &Pool, channel: Channel) -> Result<Option<Leased>, DbError>
     .transpose()
 }
 
-async fn delete(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
+/// Keeps a row leased for another `length`. If the database cannot do it, the mail may be sent twice, as after a crash.
+async fn renew(pool: &Pool, lease: &mut Lease, length: Duration) {
+    let renewed = async {
+        let sql = "update _supavisor.outbox set next_attempt_at = now() + $3 * interval '1 second'
+             where id = $1 and next_attempt_at = $2
+             returning next_attempt_at";
+        let values: &[&(dyn ToSql + Sync)] = &[&lease.id, &lease.until, &length.as_secs_f64()];
+        let row = pool.lease().await?.query_opt(sql, values).await?;
+        Ok::<_, DbError>(row.map(|row| row.try_get("next_attempt_at")).transpose()?)
+    };
+    match renewed.await {
+        Ok(Some(until)) => lease.until = until,
+        Ok(None) => tracing::warn!(mail = lease.id, "a mail is being sent whose row somebody else has changed"),
+        Err(error) => tracing::warn!(mail = lease.id, %error, "the lease of a mail could not be renewed"),
+    }
+}
+
+async fn delete(pool: &Pool, lease: &Lease) -> Result<(), DbError> {
     let sql = "delete from _supavisor.outbox where id = $1 and next_attempt_at = $2";
-    pool.lease().await?.execute(sql, &[&mail.id, &mail.until]).await?;
+    pool.lease().await?.execute(sql, &[&lease.id, &lease.until]).await?;
     Ok(())
 }
 
 /// Makes the mail due again at once.
-async fn give_back(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
+async fn give_back(pool: &Pool, lease: &Lease) -> Result<(), DbError> {
     let sql = "update _supavisor.outbox set next_attempt_at = now() where id = $1 and next_attempt_at = $2";
-    pool.lease().await?.execute(sql, &[&mail.id, &mail.until]).await?;
+    pool.lease().await?.execute(sql, &[&lease.id, &lease.until]).await?;
     Ok(())
 }
 
-/// Records why the mail was refused, and when to retry, if at all.
-async fn put_off(pool: &Pool, mail: &Leased, channel: Channel, error: &MailError) -> Result<(), DbError> {
-    let attempts = mail.attempts + 1;
+/// Records why the mail was refused, and when to retry, if at all. `attempts`: those before.
+async fn put_off(
+    pool: &Pool,
+    lease: &Lease,
+    attempts: i32,
+    channel: Channel,
+    error: &MailError,
+) -> Result<(), DbError> {
+    let attempts = attempts + 1;
     // A mail server may answer anything, but PostgreSQL cannot store a NUL.
     let reason = error.to_string().replace('\0', " ");
     let gives_up =
         matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= channel.max_attempts();
     let figures = channel.figures();
     if gives_up { &figures.given_up } else { &figures.put_off }.increment();
-    tracing::warn!(mail = mail.id, ?channel, attempts, gives_up, %error, "a message was not delivered");
+    tracing::warn!(mail = lease.id, ?channel, attempts, gives_up, %error, "a message was not delivered");
     pool.lease()
         .await?
         .execute(
@@ -271,7 +317,7 @@ async fn put_off(pool: &Pool, mail: &Leased, channel: Channel, error: &MailError
              set attempts = $3, last_error = $4, next_attempt_at = now() + $5 * interval '1 second',
                  failed_at = case when $6 then now() end
              where id = $1 and next_attempt_at = $2",
-            &[&mail.id, &mail.until, &attempts, &reason, &retry_after(attempts).as_secs_f64(), &gives_up],
+            &[&lease.id, &lease.until, &attempts, &reason, &retry_after(attempts).as_secs_f64(), &gives_up],
         )
         .await?;
     Ok(())

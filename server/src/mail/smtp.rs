@@ -1,57 +1,125 @@
 //! Delivery to a mail server.
+//!
+//! The conversation is led by hand instead of by lettre's transport, which waits for the answer to QUIT and counts a
+//! mail as lost that the server has accepted before.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use lettre::address::Envelope;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Tls, TlsParameters};
-use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use tokio::time::timeout;
 
 use super::config::SmtpConfig;
-use super::{MailError, Message, SEND_DEADLINE, Sender};
+use super::{ACCEPTANCE, MailError, Message, SEND_DEADLINE, Sender};
 
 /// The port for implicit TLS.
 const IMPLICIT_TLS: u16 = 465;
+/// How long to wait for the answer to QUIT, which changes nothing.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Sends each message over its own connection to the configured server.
 pub struct Smtp {
-    transport: AsyncSmtpTransport<Tokio1Executor>,
+    host: String,
+    port: u16,
+    tls: TlsParameters,
+    credentials: Option<Credentials>,
+    hello_name: ClientId,
     from: Mailbox,
-    /// Limits the whole conversation. lettre's own timeout covers only the connect.
+    /// From connecting to the answer to DATA.
     deadline: Duration,
+    /// For the mail's content and the answer to it.
+    acceptance: Duration,
+    /// See [`Smtp::within_request`].
+    presumed_after: Option<Duration>,
 }
 
 impl Smtp {
+    /// A sender for the outbox.
     pub fn new(config: &SmtpConfig) -> Result<Self, MailError> {
-        let tls = TlsParameters::new(config.host.clone()).map_err(|e| MailError::Refused(e.to_string()))?;
-        let is_local = matches!(config.host.as_str(), "localhost" | "127.0.0.1" | "::1");
-        let tls = match config.port {
-            IMPLICIT_TLS => Tls::Wrapper(tls),
-            // A password is never sent in the clear to another machine.
-            _ if config.login.is_some() && !is_local => Tls::Required(tls),
-            _ => Tls::Opportunistic(tls),
-        };
-        let mut builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&config.host)
-            .port(config.port)
-            .tls(tls)
-            .timeout(Some(SEND_DEADLINE));
-        if let Some((user, password)) = &config.login {
-            builder = builder.credentials(Credentials::new(user.clone(), password.reveal().to_owned()));
-        }
+        let credentials = config.login.as_ref();
         let name = Some(config.from.name.clone()).filter(|name| !name.is_empty());
         let address = config.from.address.parse().map_err(unusable)?;
-        Ok(Self { transport: builder.build(), from: Mailbox::new(name, address), deadline: SEND_DEADLINE })
+        Ok(Self {
+            host: config.host.clone(),
+            port: config.port,
+            tls: TlsParameters::new(config.host.clone()).map_err(|e| MailError::Refused(e.to_string()))?,
+            credentials: credentials
+                .map(|(user, password)| Credentials::new(user.clone(), password.reveal().to_owned())),
+            hello_name: ClientId::default(),
+            from: Mailbox::new(name, address),
+            deadline: SEND_DEADLINE,
+            acceptance: ACCEPTANCE,
+            presumed_after: None,
+        })
     }
 
-    /// Replaces the default deadline, [`SEND_DEADLINE`].
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
+    /// A sender for requests, whose clients do not wait for minutes. If the server has a mail's content for
+    /// `presumed_after` and has not said whether it accepts it, the mail counts as sent; a later refusal is only logged.
+    ///
+    /// Such a server is nearly always slow, as when it scans the content. A failure would undo the request, and the
+    /// mail would arrive with a link that does not work.
+    pub fn within_request(self, presumed_after: Duration) -> Self {
+        Self { presumed_after: Some(presumed_after), ..self }
     }
 
-    fn is_late(&self) -> MailError {
-        MailError::Refused(format!("no end after {:?}", self.deadline))
+    /// Replaces the default limits, [`SEND_DEADLINE`] and [`ACCEPTANCE`].
+    pub fn with_limits(self, deadline: Duration, acceptance: Duration) -> Self {
+        Self { deadline, acceptance, ..self }
+    }
+
+    /// Does a part of the conversation that ends before any content is sent.
+    async fn in_time<T>(&self, part: impl Future<Output = Result<T, MailError>>) -> Result<T, MailError> {
+        let late = || Err(MailError::Refused(format!("no end after {:?}", self.deadline)));
+        timeout(self.deadline, part).await.unwrap_or_else(|_| late())
+    }
+
+    /// Connects, encrypts and logs in.
+    async fn connect(&self) -> Result<AsyncSmtpConnection, MailError> {
+        let is_local = matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "::1");
+        let wrapper = (self.port == IMPLICIT_TLS).then(|| self.tls.clone());
+        let address = (self.host.as_str(), self.port);
+        let mut connection =
+            AsyncSmtpConnection::connect_tokio1(address, Some(self.deadline), &self.hello_name, wrapper, None)
+                .await
+                .map_err(refused)?;
+        // A password is never sent in the clear to another machine.
+        let needs_tls = self.credentials.is_some() && !is_local && !connection.is_encrypted();
+        if connection.can_starttls() || needs_tls {
+            connection.starttls(self.tls.clone(), &self.hello_name).await.map_err(refused)?;
+        }
+        if let Some(credentials) = &self.credentials {
+            connection.auth(DEFAULT_MECHANISMS, credentials).await.map_err(refused)?;
+        }
+        Ok(connection)
+    }
+
+    /// Connects and announces a mail, up to the answer to DATA.
+    async fn announce(&self, envelope: &Envelope, is_ascii: bool) -> Result<AsyncSmtpConnection, MailError> {
+        let mut connection = self.connect().await?;
+        match announce_on(&mut connection, envelope, is_ascii).await {
+            Ok(()) => Ok(connection),
+            Err(error) => {
+                leave(connection);
+                Err(error)
+            }
+        }
+    }
+
+    async fn send_now(&self, message: &Message) -> Result<(), MailError> {
+        let email = self.email(message)?;
+        let content = email.formatted();
+        let connection = self.in_time(self.announce(email.envelope(), content.is_ascii())).await?;
+        let handed_over = hand_over(connection, content, self.acceptance);
+        match self.presumed_after {
+            None => handed_over.await,
+            Some(limit) => presumed(handed_over, limit).await,
+        }
     }
 
     fn email(&self, message: &Message) -> Result<lettre::Message, MailError> {
@@ -95,26 +163,85 @@ fn refused(error: lettre::transport::smtp::Error) -> MailError {
     }
 }
 
+async fn announce_on(
+    connection: &mut AsyncSmtpConnection,
+    envelope: &Envelope,
+    is_ascii: bool,
+) -> Result<(), MailError> {
+    let mut parameters = Vec::new();
+    let mut addresses = envelope.from().into_iter().chain(envelope.to());
+    if !addresses.all(|address| AsRef::<str>::as_ref(address).is_ascii()) {
+        require(connection, Extension::SmtpUtfEight, "SMTPUTF8, which the address needs")?;
+        parameters.push(MailParameter::SmtpUtfEight);
+    }
+    if !is_ascii {
+        require(connection, Extension::EightBitMime, "8BITMIME, which the content needs")?;
+        parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+    }
+    connection.command(Mail::new(envelope.from().cloned(), parameters)).await.map_err(refused)?;
+    for recipient in envelope.to() {
+        connection.command(Rcpt::new(recipient.clone(), Vec::new())).await.map_err(refused)?;
+    }
+    connection.command(Data).await.map_err(refused)?;
+    Ok(())
+}
+
+fn require(connection: &AsyncSmtpConnection, extension: Extension, what: &str) -> Result<(), MailError> {
+    if connection.server_info().supports_feature(extension) {
+        return Ok(());
+    }
+    Err(MailError::Refused(format!("it does not offer {what}")))
+}
+
+/// Sends the content of an announced mail. Once this is accepted, the mail is the server's.
+async fn hand_over(mut connection: AsyncSmtpConnection, content: Vec<u8>, limit: Duration) -> Result<(), MailError> {
+    let Ok(answer) = timeout(limit, connection.message(&content)).await else {
+        return Err(MailError::Refused(format!("no answer to the content after {limit:?}")));
+    };
+    leave(connection);
+    answer.map(drop).map_err(refused)
+}
+
+/// Says goodbye, for which nobody waits.
+fn leave(mut connection: AsyncSmtpConnection) {
+    tokio::spawn(async move {
+        // The mail has been accepted or refused before.
+        let _ = timeout(GOODBYE, connection.quit()).await;
+    });
+}
+
+/// Waits for `handed_over` for `limit`, then takes it for successful while it goes on.
+async fn presumed(
+    handed_over: impl Future<Output = Result<(), MailError>> + Send + 'static,
+    limit: Duration,
+) -> Result<(), MailError> {
+    let mut task = tokio::spawn(handed_over);
+    match timeout(limit, &mut task).await {
+        Ok(Ok(outcome)) => return outcome,
+        Ok(Err(error)) => return Err(MailError::Refused(error.to_string())),
+        Err(_) => {}
+    }
+    tracing::warn!(?limit, "a mail counts as sent, although the mail server has not accepted it yet");
+    tokio::spawn(async move {
+        if let Ok(Err(error)) = task.await {
+            tracing::error!(%error, "a mail that counted as sent was refused");
+        }
+    });
+    Ok(())
+}
+
 impl Sender for Smtp {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
-        Box::pin(async move {
-            let email = self.email(message)?;
-            match tokio::time::timeout(self.deadline, self.transport.send(email)).await {
-                Ok(sent) => sent.map(drop).map_err(refused),
-                Err(_) => Err(self.is_late()),
-            }
-        })
+        Box::pin(self.send_now(message))
     }
 
     fn rehearse(&self) -> BoxFuture<'_, Result<(), MailError>> {
-        Box::pin(async move {
-            match tokio::time::timeout(self.deadline, self.transport.test_connection()).await {
-                Ok(Ok(true)) => Ok(()),
-                Ok(Ok(false)) => Err(MailError::Refused("the connection was closed".to_owned())),
-                Ok(Err(error)) => Err(refused(error)),
-                Err(_) => Err(self.is_late()),
-            }
-        })
+        Box::pin(self.in_time(async {
+            let mut connection = self.connect().await?;
+            let is_alive = connection.test_connected().await;
+            leave(connection);
+            if is_alive { Ok(()) } else { Err(MailError::Refused("the connection was closed".to_owned())) }
+        }))
     }
 }
 

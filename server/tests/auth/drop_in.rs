@@ -215,7 +215,7 @@ async fn answers_without_mail_are_not_faster_than_those_with_mail() {
     let app = TestApp::start().await;
     app.user("known@test.example").await;
     let pause = std::time::Duration::from_millis(400);
-    let (mail_port, mut received) = slow_mail_server("250 ok", pause).await;
+    let (mail_port, mut received) = slow_mail_server(pause).await;
     let (_server, address) = that_mails(&app, mail_port).await;
     let reply = post(&address, "/recover", json!({ "email": "known@test.example" })).await;
     assert_eq!(reply.status, 200, "{}", reply.text());

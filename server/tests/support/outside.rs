@@ -7,7 +7,8 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Answers every request, given its head and body, for as long as the test runs. Returns the base URL.
 pub fn serve<F, A>(answer: F) -> String
@@ -63,7 +64,7 @@ pub fn secure(base: &str) -> String {
             let (acceptor, inside) = (acceptor.clone(), inside.clone());
             tokio::spawn(async move {
                 let (Ok(mut outer), Ok(mut inner)) =
-                    futures_util::join!(acceptor.accept(stream), tokio::net::TcpStream::connect(inside))
+                    futures_util::join!(acceptor.accept(stream), TcpStream::connect(inside))
                 else {
                     return;
                 };
@@ -75,55 +76,79 @@ pub fn secure(base: &str) -> String {
     format!("https://{address}")
 }
 
-/// A mail server that accepts any login and every mail, but answers `recipient` to each recipient. Returns its port,
-/// and what each client sent up to the end of each mail.
-pub async fn mail_server(recipient: &'static str) -> (u16, UnboundedReceiver<String>) {
-    slow_mail_server(recipient, Duration::ZERO).await
+/// A mail server that accepts any login and every mail, unless its fields say otherwise.
+#[derive(Clone, Copy)]
+pub struct MailServer {
+    /// The answer to each recipient.
+    pub recipient: &'static str,
+    /// The last line of the answer to EHLO.
+    pub extension: &'static str,
+    /// Before a mail's content is answered.
+    pub pause: Duration,
+    pub answers_quit: bool,
 }
 
-/// The same, but slow to accept a mail's content.
-pub async fn slow_mail_server(recipient: &'static str, pause: Duration) -> (u16, UnboundedReceiver<String>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("address").port();
-    let (deliver, received) = unbounded_channel();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let deliver = deliver.clone();
-            tokio::spawn(async move {
-                let (read, mut write) = stream.into_split();
-                let mut lines = BufReader::new(read).lines();
-                let (mut in_data, mut heard) = (false, String::new());
-                let mut answer = Some("220 test");
-                loop {
-                    if let Some(answer) = answer
-                        && write.write_all(format!("{answer}\r\n").as_bytes()).await.is_err()
-                    {
-                        return;
-                    }
-                    let Ok(Some(line)) = lines.next_line().await else { return };
-                    heard.push_str(&line);
-                    heard.push('\n');
-                    answer = match line.as_str() {
-                        "." if in_data => {
-                            in_data = false;
-                            tokio::time::sleep(pause).await;
-                            let _ = deliver.send(std::mem::take(&mut heard));
-                            Some("250 taken")
-                        }
-                        _ if in_data => None,
-                        "DATA" => {
-                            in_data = true;
-                            Some("354 go on")
-                        }
-                        "QUIT" => Some("221 bye"),
-                        hello if hello.starts_with("EHLO") => Some("250-test\r\n250 AUTH PLAIN"),
-                        login if login.starts_with("AUTH") => Some("235 welcome"),
-                        to if to.starts_with("RCPT TO:") => Some(recipient),
-                        _ => Some("250 ok"),
-                    };
+impl Default for MailServer {
+    fn default() -> Self {
+        Self { recipient: "250 ok", extension: "AUTH PLAIN", pause: Duration::ZERO, answers_quit: true }
+    }
+}
+
+impl MailServer {
+    /// Returns its port, and what each client sent up to the end of each mail.
+    pub async fn run(self) -> (u16, UnboundedReceiver<String>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("address").port();
+        let (deliver, received) = unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(self.converse(stream, deliver.clone()));
+            }
+        });
+        (port, received)
+    }
+
+    async fn converse(self, stream: TcpStream, deliver: UnboundedSender<String>) {
+        let (read, mut write) = stream.into_split();
+        let mut lines = BufReader::new(read).lines();
+        let (mut in_data, mut heard) = (false, String::new());
+        let mut answer = "220 test".to_owned();
+        loop {
+            if !answer.is_empty() && write.write_all(format!("{answer}\r\n").as_bytes()).await.is_err() {
+                return;
+            }
+            let Ok(Some(line)) = lines.next_line().await else { return };
+            heard.push_str(&line);
+            heard.push('\n');
+            answer = match line.as_str() {
+                "." if in_data => {
+                    in_data = false;
+                    tokio::time::sleep(self.pause).await;
+                    let _ = deliver.send(std::mem::take(&mut heard));
+                    "250 taken".to_owned()
                 }
-            });
+                _ if in_data => String::new(),
+                "DATA" => {
+                    in_data = true;
+                    "354 go on".to_owned()
+                }
+                "QUIT" if self.answers_quit => "221 bye".to_owned(),
+                "QUIT" => String::new(),
+                hello if hello.starts_with("EHLO") => format!("250-test\r\n250 {}", self.extension),
+                login if login.starts_with("AUTH") => "235 welcome".to_owned(),
+                to if to.starts_with("RCPT TO:") => self.recipient.to_owned(),
+                _ => "250 ok".to_owned(),
+            };
         }
-    });
-    (port, received)
+    }
+}
+
+/// A mail server that answers `recipient` to each recipient.
+pub async fn mail_server(recipient: &'static str) -> (u16, UnboundedReceiver<String>) {
+    MailServer { recipient, ..MailServer::default() }.run().await
+}
+
+/// A mail server that is slow to accept a mail's content.
+pub async fn slow_mail_server(pause: Duration) -> (u16, UnboundedReceiver<String>) {
+    MailServer { pause, ..MailServer::default() }.run().await
 }

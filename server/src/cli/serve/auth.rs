@@ -36,7 +36,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let Some(migrated) = stop.before(migrate::auth(&url)).await else { return Ok(()) };
     migrated?;
     let sender: Arc<dyn Sender> = match &mail {
-        MailConfig::Smtp(smtp) => Arc::new(Smtp::new(smtp)?),
+        // A request may send two mails, and has to end before its own deadline.
+        MailConfig::Smtp(smtp) => Arc::new(Smtp::new(smtp)?.within_request(config.max_request_duration / 3)),
         MailConfig::Inbox(_) | MailConfig::Drop => Arc::new(mail::Drop),
     };
     let (host, port) = (config.host.clone(), config.port);
