@@ -5,6 +5,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_server::Server;
 use actix_web::body::MessageBody;
@@ -15,6 +16,7 @@ use actix_web::middleware::{DefaultHeaders, Next, from_fn};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{App as ActixApp, Error, HttpResponse};
 use serde_json::json;
+use tokio::runtime::Handle;
 
 use crate::audit::{self, Audit};
 use crate::auth::{self, Auth, Delivery};
@@ -29,14 +31,14 @@ use crate::gateway::{self, ApiKeys, Https};
 use crate::http::bodies::Bodies;
 use crate::http::body_limits;
 use crate::http::client::{client_address, network};
-use crate::http::context::{self, id_of};
+use crate::http::context::{self, RequestContext, id_of};
 use crate::http::door;
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
 use crate::http::loopback::reachable;
 use crate::http::room::Entrance;
 use crate::http::span;
-use crate::http::traffic::Traffic;
+use crate::http::traffic::{InFlight, Traffic};
 use crate::jwt::bearer::{Bearer, unverified_subject};
 use crate::jwt::{self, Issuers, KeySet};
 use crate::mail::MailConfig;
@@ -49,6 +51,9 @@ use crate::sms::{self, TextTransport};
 use crate::storage::{self, Storage, StorageConfig};
 use crate::telemetry;
 use crate::web::{AppSettings, Providers};
+
+/// After this time a write that was under way when its client left is shared again.
+const LATE_COMMIT: Duration = Duration::from_secs(1);
 
 /// Every setting of the full server, except those that the REST API rereads while it runs.
 #[derive(Clone)]
@@ -464,22 +469,22 @@ async fn log_request(
     if let Some(value) = value.clone() {
         request.headers_mut().insert(X_REQUEST_ID, value);
     }
-    let change = Change::of(&audit, &request);
     let write = Write::of(&request);
-    let begun = traffic.begin(request.path());
-    let mut response = next.call(request).await?;
+    let mut record = Record {
+        known: context::current(),
+        id,
+        change: Change::of(&audit, &request),
+        audit: audit.into_inner(),
+        begun: Some(traffic.begin(request.path())),
+    };
+    let answer = next.call(request).await;
+    record.answered(status_of(&answer));
+    if let Some(write) = write {
+        write.share(status_of(&answer)).await;
+    }
+    let mut response = answer?;
     if let Some(value) = value {
         response.headers_mut().insert(X_REQUEST_ID, value);
-    }
-    let status = response.status().as_u16();
-    let ms = begun.answered(status).as_secs_f64() * 1000.0;
-    span::answered(status);
-    tracing::info!(ms, "request answered");
-    if let Some(change) = change {
-        change.note(&audit, status, &id);
-    }
-    if let Some(write) = write {
-        write.share(status).await;
     }
     if draining.has_begun() {
         // Makes the client open its next connection to another server.
@@ -488,12 +493,65 @@ async fn log_request(
     Ok(response)
 }
 
-/// A request that may write, on a server with a read replica: its writer's later reads have to see it.
+fn status_of<B>(answer: &Result<ServiceResponse<B>, Error>) -> u16 {
+    match answer {
+        Ok(response) => response.status(),
+        Err(error) => error.as_response_error().status_code(),
+    }
+    .as_u16()
+}
+
+/// The log line and the audit entry of a request. A request whose client leaves before the answer is dropped wherever
+/// it waits, and may have changed something all the same: it is recorded as abandoned.
+struct Record {
+    known: Option<Arc<RequestContext>>,
+    id: String,
+    change: Option<Change>,
+    audit: Arc<Audit>,
+    /// `None` once there is an answer.
+    begun: Option<InFlight>,
+}
+
+impl Record {
+    fn answered(&mut self, status: u16) {
+        let Some(begun) = self.begun.take() else { return };
+        let ms = begun.answered(status).as_secs_f64() * 1000.0;
+        span::answered(status);
+        tracing::info!(ms, "request answered");
+        self.note(&format!("{}xx", status / 100));
+    }
+
+    fn note(&mut self, outcome: &str) {
+        let role = self.known.as_ref().and_then(|known| known.role());
+        if let Some(change) = self.change.take().filter(|_| role == Some("service_role")) {
+            self.audit.note(change.entry(outcome), &self.id);
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let Some(begun) = self.begun.take() else { return };
+        let ms = begun.abandoned().as_secs_f64() * 1000.0;
+        let mut known = self.known.clone();
+        // A dropped request is not polled within its context any more.
+        let _entered = context::enter(&mut known);
+        tracing::info!(ms, "request abandoned");
+        self.note("abandoned");
+    }
+}
+
+/// A request that may write, on a server with a read replica: its writer's later reads have to see it. If its client
+/// leaves before the answer, the write is shared in the background.
 struct Write {
     rest: web::Data<Rest>,
+    known: Option<Arc<RequestContext>>,
     is_rest: bool,
     authorization: Option<HeaderValue>,
     address: Option<IpAddr>,
+    /// Of the answer, if there is one.
+    status: Option<u16>,
+    is_shared: bool,
 }
 
 impl Write {
@@ -511,32 +569,66 @@ impl Write {
         };
         may_write.then(|| Self {
             rest: rest.clone(),
+            known: context::current(),
             is_rest: path.starts_with("/rest/v1/"),
             authorization: request.headers().get(AUTHORIZATION).cloned(),
             address: request
                 .app_data::<web::Data<TrustedProxies>>()
                 .and_then(|proxies| client_address(request.request(), proxies))
                 .map(network),
+            status: None,
+            is_shared: false,
         })
     }
 
-    async fn share(self, status: u16) {
-        let Some(replica) = &self.rest.replica else { return };
-        let context = context::current();
-        let role = context.as_ref().and_then(|context| context.role());
+    async fn share(mut self, status: u16) {
+        self.status = Some(status);
+        if let (Some(replica), Some(subject)) = (&self.rest.replica, self.subject()) {
+            replica.wrote(subject).await;
+        }
+        self.is_shared = true;
+    }
+
+    /// Who has written, if anybody.
+    fn subject(&self) -> Option<Subject> {
+        let role = self.known.as_ref().and_then(|known| known.role());
         let is_anonymous = role.is_none_or(|role| self.rest.live.settings().is_anon(role));
-        // Others than the REST API commit nothing if they answer with an error; and then the token may be forged.
-        let has_written = status < 400 || (self.is_rest && status != 401);
-        let signed_in = context.as_ref().and_then(|context| context.user());
+        // The token may be forged, unless it was accepted.
+        let has_written = match self.status {
+            // Others than the REST API commit nothing if they answer with an error.
+            Some(status) => status < 400 || (self.is_rest && status != 401),
+            None => role.is_some(),
+        };
+        let signed_in = self.known.as_ref().and_then(|known| known.user());
         let user = match signed_in {
             Some(user) => Some(String::from(user)),
             None if has_written => {
                 self.authorization.as_ref().and_then(|value| unverified_subject(value.to_str().ok()?))
             }
-            None => return,
+            None => return None,
         };
         let subject = Subject::named(user.as_deref(), role.unwrap_or_default(), is_anonymous);
-        replica.wrote(subject.unwrap_or_else(|| Subject::guest(self.address))).await;
+        Some(subject.unwrap_or_else(|| Subject::guest(self.address)))
+    }
+}
+
+impl Drop for Write {
+    fn drop(&mut self) {
+        if self.is_shared {
+            return;
+        }
+        let (Some(replica), Some(subject)) = (self.rest.replica.clone(), self.subject()) else { return };
+        // None while the server stops.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let has_answer = self.status.is_some();
+        runtime.spawn(async move {
+            replica.wrote(subject).await;
+            if !has_answer {
+                // A commit may have been under way.
+                tokio::time::sleep(LATE_COMMIT).await;
+                replica.wrote(subject).await;
+            }
+        });
     }
 }
 
@@ -546,17 +638,21 @@ async fn attend(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let begun = request.app_data::<web::Data<Traffic>>().map(|traffic| traffic.begin(request.path()));
-    let write = Write::of(&request).map(|write| Write { is_rest: true, ..write });
+    let write = Write::of(&request).map(|mut write| {
+        write.is_rest = true;
+        write
+    });
     let serves_files = request.app_data::<web::Data<Storage>>().is_some();
-    let mut response = next.call(request).await?;
-    if serves_files && !response.headers().contains_key(X_CONTENT_TYPE_OPTIONS) {
-        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    }
+    let answer = next.call(request).await;
     if let Some(begun) = begun {
-        begun.answered(response.status().as_u16());
+        begun.answered(status_of(&answer));
     }
     if let Some(write) = write {
-        write.share(response.status().as_u16()).await;
+        write.share(status_of(&answer)).await;
+    }
+    let mut response = answer?;
+    if serves_files && !response.headers().contains_key(X_CONTENT_TYPE_OPTIONS) {
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     Ok(response)
 }
@@ -591,19 +687,15 @@ impl Change {
         })
     }
 
-    fn note(self, audit: &Audit, status: u16, request_id: &str) {
-        if context::current().is_none_or(|request| request.role() != Some("service_role")) {
-            return;
-        }
-        let entry = audit::Entry {
+    fn entry(self, outcome: &str) -> audit::Entry {
+        audit::Entry {
             minute: chrono::Utc::now().timestamp() / 60,
             actor: audit::actor_of(self.key.as_ref().and_then(|key| key.to_str().ok())),
             address: self.address,
             action: self.method.to_string(),
             target: audit::target_of(&self.path),
-            outcome: format!("{}xx", status / 100),
-        };
-        audit.note(entry, request_id);
+            outcome: outcome.to_owned(),
+        }
     }
 }
 

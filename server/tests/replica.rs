@@ -40,6 +40,7 @@ const SCHEMA: &str = "
       begin perform pg_current_wal_lsn(); return pg_is_in_recovery(); end $$;
     create function public.rests(seconds float) returns boolean stable language plpgsql as $$
       begin perform pg_sleep(case when pg_is_in_recovery() then seconds else 0 end); return pg_is_in_recovery(); end $$;
+    create function public.lingers() returns void language sql as 'select pg_sleep(60)';
     create table public.guests (name text);
     grant insert on public.guests to anon;
     create view public.me with (security_barrier) as
@@ -289,10 +290,11 @@ fn token(n: u8) -> String {
     jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token")
 }
 
-async fn pid_of_reader(sql: &Sql) -> Option<i32> {
-    let running =
-        "select pid from pg_stat_activity where query like '%rests%' and state = 'active' and pid <> pg_backend_pid()";
-    sql.query_opt(running, &[]).await.expect("the activity").map(|row| row.get(0))
+/// The session that calls a function.
+async fn pid_of(sql: &Sql, function: &str) -> Option<i32> {
+    let running = "select pid from pg_stat_activity
+        where query like '%' || $1 || '%' and state = 'active' and pid <> pg_backend_pid()";
+    sql.query_opt(running, &[&function]).await.expect("the activity").map(|row| row.get(0))
 }
 
 #[actix_web::test]
@@ -362,6 +364,27 @@ async fn writes_of_the_other_apis_count_too() {
     .await;
 }
 
+/// Its commit may have taken effect.
+#[actix_web::test]
+async fn a_write_that_its_client_abandons_counts_too() {
+    let servers = Servers::start("replica-abandoned").await;
+    let one = servers.instance(&servers.replica_url(), &[("FERROBASE_READ_REPLICA_MAX_AGE", "1h")]).await;
+    let two = servers.instance(&servers.replica_url(), &[("FERROBASE_READ_REPLICA_MAX_AGE", "1h")]).await;
+    let (ada, bob) = (token(1), token(2));
+    servers.pause().await;
+    one.note(&bob, 1).await;
+    assert_eq!(two.here(&ada).await, (0, true));
+    let at_primary = connect(&servers.primary().admin_url).await;
+    let call = one.ask(Method::POST, "/rest/v1/rpc/lingers", Some(&ada), Some(json!({})));
+    let under_way = until("it is under way", async || pid_of(&at_primary, "lingers").await.is_some());
+    tokio::select! {
+        reply = call => panic!("{}", reply.status),
+        () = under_way => {}
+    }
+    until("the writer reads at the primary", async || !two.here(&ada).await.1).await;
+    servers.resume().await;
+}
+
 #[actix_web::test]
 async fn only_reads_use_the_replica_and_none_is_too_old() {
     let servers = Servers::start("replica-reads").await;
@@ -407,7 +430,7 @@ async fn the_primary_answers_for_a_replica_that_hangs_or_is_gone() {
     let at_replica = connect(&servers.replica_url()).await;
     let slow = async { one.ask(Method::GET, "/rest/v1/rpc/rests?seconds=30", None, None).await };
     let freezing = async {
-        until("it reads at the replica", async || pid_of_reader(&at_replica).await.is_some()).await;
+        until("it reads at the replica", async || pid_of(&at_replica, "rests").await.is_some()).await;
         valve.freeze();
         Instant::now()
     };

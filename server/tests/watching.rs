@@ -58,6 +58,13 @@ fn printed(house: &House, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The audit log.
+fn entries(house: &House) -> Vec<Value> {
+    let (done, text) = printed(house, &["audit", "--json"]);
+    assert!(done, "{text}");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
 #[actix_web::test]
 async fn every_documented_metric_is_exported_and_vice_versa() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -123,11 +130,7 @@ async fn every_documented_metric_is_exported_and_vice_versa() {
     assert!(!log.contains("correct-Horse-7") && !log.contains("watched@example.com"), "no values are logged");
 
     // Two buckets within a minute are one entry (or two at the turn of a minute). The read is not logged.
-    let entries = || -> Vec<Value> {
-        let (done, text) = printed(&house, &["audit", "--json"]);
-        assert!(done, "{text}");
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    };
+    let entries = || entries(&house);
     let counted = |target: &str| -> i64 {
         let entries = entries();
         let of_target = entries.iter().filter(|entry| entry["target"] == target && entry["action"] == "POST");
@@ -161,6 +164,57 @@ async fn every_documented_metric_is_exported_and_vice_versa() {
 
     house.signal(Signal::TERM);
     assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+}
+
+/// Regression: neither log had a request whose client left before the answer, even if it had taken effect.
+#[actix_web::test]
+async fn a_request_that_its_client_abandons_is_in_both_logs() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut house = House::started_before("abandoned");
+    house.serve_set(&[]);
+    let [_, database, _, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    let sql = connect(&format!("postgresql://postgres:postgres@127.0.0.1:{database}/postgres")).await;
+    // A sequence keeps its number although the transaction does not end.
+    let functions = "create sequence public.calls;
+        create function public.is_known() returns void language sql as '';
+        create function public.rests() returns void language plpgsql security definer as $$
+          begin perform nextval('public.calls'); perform pg_sleep(60); end $$;
+        notify pgrst, 'reload schema'";
+    sql.batch_execute(functions).await.expect("functions");
+    let began = std::time::Instant::now();
+    while send(Method::POST, &house, "/rest/v1/rpc/is_known", "asked", json!({})).await >= 400 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", house.log());
+    }
+    let url = format!("http://127.0.0.1:{}/rest/v1/rpc/rests", house.ports[0]);
+    let request = reqwest::Client::new().post(url).header("apikey", DEVELOPMENT_SECRET_KEY);
+    let call = tokio::spawn(request.header("x-request-id", "left-1").json(&json!({})).send());
+    while !sql.query_one("select is_called from public.calls", &[]).await.expect("a row").get::<_, bool>(0) {
+        assert!(!call.is_finished(), "{}", house.log());
+    }
+    call.abort();
+    // The runtime closes the connection meanwhile.
+    while !house.get(admin, "/metrics").1.contains("ferrobase_http_requests_in_flight{api=\"rest\"} 0\n") {
+        assert!(began.elapsed() < Duration::from_secs(120), "{}", house.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    let is_logged = |line: &str| {
+        line.contains("request abandoned") && line.contains("id=\"left-1\"") && line.contains("role=\"service_role\"")
+    };
+    until("the access log has it", || house.log().lines().any(is_logged));
+    let mut noted = None;
+    until("the audit log has it", || {
+        noted = entries(&house).into_iter().find(|entry| entry["request_id"] == "left-1");
+        noted.is_some()
+    });
+    let noted = noted.expect("an entry");
+    assert_eq!(
+        (&noted["outcome"], &noted["action"], &noted["target"], &noted["count"]),
+        (&json!("abandoned"), &json!("POST"), &json!("/rest/v1/rpc/rests"), &json!(1))
+    );
+    let log = house.log();
+    assert_eq!(log.lines().filter(|line| line.contains("request abandoned")).count(), 1, "{log}");
 }
 
 #[tokio::test]

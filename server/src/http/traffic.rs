@@ -49,6 +49,11 @@ impl InFlight {
         self.traffic.note(self.api, status, took);
         took
     }
+
+    /// Its client left before the answer; only that it is over is counted.
+    pub fn abandoned(self) -> Duration {
+        self.since.elapsed()
+    }
 }
 
 impl Drop for InFlight {
