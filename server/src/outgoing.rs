@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use reqwest::{Certificate, Client, ClientBuilder};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
 /// A client that trusts the authorities of the system.
@@ -27,14 +28,20 @@ pub fn client_trusting(authorities: &[Certificate]) -> ClientBuilder {
 pub fn system_roots() -> Arc<RootCertStore> {
     static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
         let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        if roots.is_empty() {
-            tracing::warn!(errors = ?found.errors, "this system has no certificates of authorities: requests by HTTPS will fail");
-        }
+        roots.add_parsable_certificates(system_certificates());
         Arc::new(roots)
     });
     Arc::clone(&ROOTS)
+}
+
+/// The certificates of the system's authorities, except those that cannot be used. They are read again each time.
+pub fn system_certificates() -> Vec<CertificateDer<'static>> {
+    let mut found = rustls_native_certs::load_native_certs();
+    found.certs.retain(|authority| RootCertStore::empty().add(authority.clone()).is_ok());
+    if found.certs.is_empty() {
+        tracing::warn!(errors = ?found.errors, "this system has no certificates of authorities: requests by HTTPS will fail");
+    }
+    found.certs
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use ferrobase::config::Secret;
 use ferrobase::db::{Pool, PoolOptions};
 use ferrobase::mail::inbox::Receiver;
 use ferrobase::mail::outbox::Channel;
@@ -13,8 +14,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
+use crate::process::House;
 use crate::support::cluster::{Database, Template, connect};
-use crate::support::outside::{MailServer, mail_server, slow_mail_server};
+use crate::support::outside::{AUTHORITY, MailServer, mail_server, slow_mail_server};
 
 struct Fixture {
     database: Database,
@@ -105,11 +107,14 @@ async fn an_smtp_conversation_times_out() {
     });
     let sender = smtp(port).with_limits(SHORT, LONG);
     for sent in [sender.send(&hello()).await, sender.rehearse().await] {
-        assert!(matches!(&sent, Err(MailError::Refused(text)) if text.contains("no end")), "{sent:?}");
+        assert!(matches!(&sent, Err(MailError::Refused(told)) if told.text.contains("no end")), "{sent:?}");
     }
     let (port, _received) = slow_mail_server(LONG).await;
     let sent = smtp(port).with_limits(LONG, SHORT).send(&hello()).await;
-    assert!(matches!(&sent, Err(MailError::Refused(text)) if text.contains("no answer to the content")), "{sent:?}");
+    assert!(
+        matches!(&sent, Err(MailError::Refused(told)) if told.text.contains("no answer to the content")),
+        "{sent:?}"
+    );
 }
 
 /// RFC 5321, 4.5.3.2.6: a server may work for minutes on a content that it delivers.
@@ -135,7 +140,7 @@ async fn a_refused_recipient_is_told_even_if_the_server_does_not_say_goodbye() {
     let (port, _received) =
         MailServer { recipient: "550 nobody", answers_quit: false, ..MailServer::default() }.run().await;
     let sent = smtp(port).with_limits(SHORT, LONG).send(&hello()).await;
-    assert!(matches!(&sent, Err(MailError::Rejected(text)) if text.contains("550")), "{sent:?}");
+    assert!(matches!(&sent, Err(MailError::Rejected(told)) if told.code == Some(550)), "{sent:?}");
 }
 
 /// A failure would undo the request whose mail arrives nevertheless.
@@ -150,6 +155,69 @@ async fn within_a_request_a_mail_counts_as_sent_once_the_server_has_all_of_it() 
     let (port, _received) = mail_server("550 nobody").await;
     let sent = smtp(port).within_request(SHORT).send(&hello()).await;
     assert!(matches!(&sent, Err(MailError::Rejected(_))), "{sent:?}");
+}
+
+/// As Supabase Auth does: the catcher of its `docker-compose.yml` offers no login, and the settings beside it name one.
+#[tokio::test]
+async fn a_login_is_used_where_the_server_offers_it_and_encryption_if_it_is_another_machine() {
+    let sent_to = async |server: MailServer| {
+        let (port, mut received) = server.run().await;
+        let from = FromAddress { name: String::new(), address: "support@x.example".to_owned() };
+        let login = Some(("postman".to_owned(), Secret::new("letters")));
+        let config = SmtpConfig { host: server.address.to_owned(), port, login, from };
+        let sent = Smtp::new(&config).expect("a sender").send(&hello()).await;
+        (sent, received.try_recv().unwrap_or_default())
+    };
+    // To us 127.0.0.2 is another machine.
+    let other = MailServer { address: "127.0.0.2", ..MailServer::default() };
+    let (sent, heard) = sent_to(MailServer { extension: "8BITMIME", ..other }).await;
+    assert!(sent.is_ok() && heard.contains("RCPT TO:") && !heard.contains("AUTH"), "{sent:?} {heard}");
+    let (sent, heard) = sent_to(other).await;
+    assert!(matches!(&sent, Err(MailError::Refused(told)) if told.text.contains("no encryption")), "{sent:?}");
+    assert_eq!(heard, "");
+    let (sent, heard) = sent_to(MailServer::default()).await;
+    assert!(sent.is_ok() && heard.contains("AUTH PLAIN"), "{sent:?} {heard}");
+}
+
+/// What the last mail of a server came to whose mail server is `server`; also its log.
+async fn mailed_by_process(name: &str, server: MailServer) -> (House, tokio_postgres::Client) {
+    let (port, _received) = server.run().await;
+    let mut house = House::started_before(name);
+    house.serve_set(&[("SMTP_HOST", server.address), ("SMTP_PORT", &port.to_string()), ("SSL_CERT_FILE", AUTHORITY)]);
+    let [_, database, _, admin] = house.ports;
+    until("it is ready", async || house.get(admin, "/ready").0 == 200).await;
+    let sql = connect(&format!("postgresql://postgres:postgres@127.0.0.1:{database}/postgres")).await;
+    sql.batch_execute("select ferrobase.send_mail('bob@example.org', 'Hello', 'text', '')").await.expect("queued");
+    (house, sql)
+}
+
+async fn count(sql: &tokio_postgres::Client, rows: &str) -> i64 {
+    let sql_text = format!("select count(*) from _supavisor.outbox where {rows}");
+    sql.query_one(&sql_text, &[]).await.expect("a count").get(0)
+}
+
+/// Regression: only Mozilla's were trusted, so a mail server of one's own authority got no mail.
+#[tokio::test]
+async fn the_systems_authorities_are_trusted() {
+    let server = MailServer { is_encrypted: true, ..MailServer::default() };
+    let (house, sql) = mailed_by_process("mail-tls", server).await;
+    until("it is delivered", async || count(&sql, "true").await == 0).await;
+    assert!(!house.log().contains("was not delivered"), "{}", house.log());
+}
+
+/// docs/privacy.md: no addresses. Mail servers quote them.
+#[tokio::test]
+async fn a_refusal_is_logged_by_its_code_and_kept_in_its_words() {
+    let recipient = "550 5.1.1 <bob@example.org>: Recipient address rejected";
+    let (house, sql) = mailed_by_process("mail-refused", MailServer { recipient, ..MailServer::default() }).await;
+    until("it is given up", async || {
+        count(&sql, "failed_at is not null and last_error like '%bob@example.org%'").await == 1
+    })
+    .await;
+    until("it is logged", async || house.log().contains("was not delivered")).await;
+    let log = house.log();
+    let line = log.lines().find(|line| line.contains("was not delivered")).expect("a line");
+    assert!(line.contains("rejected (550)") && !log.contains("bob@example.org"), "{line}");
 }
 
 /// Takes its time.
@@ -215,7 +283,7 @@ impl Sender for Flaky {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
         if self.refusals.load(Ordering::Relaxed) > 0 {
             self.refusals.fetch_sub(1, Ordering::Relaxed);
-            return Box::pin(async { Err(MailError::Refused("try later".to_owned())) });
+            return Box::pin(async { Err(MailError::Refused("try later".into())) });
         }
         self.taken.send(message)
     }
@@ -245,7 +313,7 @@ impl Sender for Tarpit {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
         match message.to.split('@').next() {
             Some("stuck") => Box::pin(std::future::pending()),
-            Some("nul") => Box::pin(async { Err(MailError::Refused("550 \0\0".to_owned())) }),
+            Some("nul") => Box::pin(async { Err(MailError::Refused("550 \0\0".into())) }),
             _ => self.taken.send(message),
         }
     }

@@ -1,6 +1,6 @@
 //! The modules `server/src/mail` and `server/src/sms`: no request waits for them, so `just up` does not optimize them.
 
-use ferrobase_foundation::{config, db, http};
+use ferrobase_foundation::{config, db, http, outgoing};
 
 #[path = "../../src/mail/mod.rs"]
 pub mod mail;

@@ -13,6 +13,7 @@ pub use config::{FromAddress, MailConfig, SmtpConfig};
 pub use memory::Memory;
 pub use smtp::Smtp;
 
+use std::fmt;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -34,16 +35,59 @@ pub struct Message {
     pub headers: Vec<(String, String)>,
 }
 
+/// Why the other side did not accept a message. Its own words often name the recipient: they come with a code, which is
+/// for the log instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub text: String,
+    /// A mail server's reply code, or that of a provider of texts.
+    pub code: Option<i64>,
+}
+
+impl From<String> for Told {
+    fn from(text: String) -> Self {
+        Self { text, code: None }
+    }
+}
+
+impl From<&str> for Told {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// Why a message was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
     #[error("the address or the content of a message is not usable: {0}")]
     Unusable(String),
     #[error("the mail server did not accept a message: {0}")]
-    Refused(String),
+    Refused(Told),
     /// RFC 5321, 4.2.1: permanent; the same message will not be accepted later either.
     #[error("the mail server will never accept a message: {0}")]
-    Rejected(String),
+    Rejected(Told),
+}
+
+impl MailError {
+    /// The same for the log, without anybody's address.
+    pub fn outline(&self) -> String {
+        let (kind, told) = match self {
+            Self::Unusable(_) => return "not usable".to_owned(),
+            Self::Refused(told) => ("not accepted", told),
+            Self::Rejected(told) => ("rejected", told),
+        };
+        match told.code {
+            Some(code) => format!("{kind} ({code})"),
+            // Our own words, as for a connection that failed.
+            None => format!("{kind}: {told}"),
+        }
+    }
 }
 
 /// Delivers messages. `send` returns once the next hop has accepted the message.

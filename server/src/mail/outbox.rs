@@ -294,7 +294,7 @@ async fn give_back(pool: &Pool, lease: &Lease) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Records why the mail was refused, and when to retry, if at all. `attempts`: those before.
+/// Records why the mail was refused, in the words of the other side, and when to retry, if at all. `attempts`: those before.
 async fn put_off(
     pool: &Pool,
     lease: &Lease,
@@ -309,7 +309,7 @@ async fn put_off(
         matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= channel.max_attempts();
     let figures = channel.figures();
     if gives_up { &figures.given_up } else { &figures.put_off }.increment();
-    tracing::warn!(mail = lease.id, ?channel, attempts, gives_up, %error, "a message was not delivered");
+    tracing::warn!(mail = lease.id, ?channel, attempts, gives_up, outcome = error.outline(), "a message was not delivered");
     pool.lease()
         .await?
         .execute(

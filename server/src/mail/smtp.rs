@@ -10,13 +10,14 @@ use lettre::address::Envelope;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
 use tokio::time::timeout;
 
 use super::config::SmtpConfig;
-use super::{ACCEPTANCE, MailError, Message, SEND_DEADLINE, Sender};
+use super::{ACCEPTANCE, MailError, Message, SEND_DEADLINE, Sender, Told};
+use crate::outgoing;
 
 /// The port for implicit TLS.
 const IMPLICIT_TLS: u16 = 465;
@@ -48,7 +49,7 @@ impl Smtp {
         Ok(Self {
             host: config.host.clone(),
             port: config.port,
-            tls: TlsParameters::new(config.host.clone()).map_err(|e| MailError::Refused(e.to_string()))?,
+            tls: trusting_system(&config.host).map_err(refused)?,
             credentials: credentials
                 .map(|(user, password)| Credentials::new(user.clone(), password.reveal().to_owned())),
             hello_name: ClientId::default(),
@@ -75,28 +76,37 @@ impl Smtp {
 
     /// Does a part of the conversation that ends before any content is sent.
     async fn in_time<T>(&self, part: impl Future<Output = Result<T, MailError>>) -> Result<T, MailError> {
-        let late = || Err(MailError::Refused(format!("no end after {:?}", self.deadline)));
+        let late = || Err(MailError::Refused(format!("no end after {:?}", self.deadline).into()));
         timeout(self.deadline, part).await.unwrap_or_else(|_| late())
     }
 
     /// Connects, encrypts and logs in.
     async fn connect(&self) -> Result<AsyncSmtpConnection, MailError> {
-        let is_local = matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "::1");
         let wrapper = (self.port == IMPLICIT_TLS).then(|| self.tls.clone());
         let address = (self.host.as_str(), self.port);
         let mut connection =
             AsyncSmtpConnection::connect_tokio1(address, Some(self.deadline), &self.hello_name, wrapper, None)
                 .await
                 .map_err(refused)?;
-        // A password is never sent in the clear to another machine.
-        let needs_tls = self.credentials.is_some() && !is_local && !connection.is_encrypted();
-        if connection.can_starttls() || needs_tls {
+        if connection.can_starttls() {
             connection.starttls(self.tls.clone(), &self.hello_name).await.map_err(refused)?;
         }
-        if let Some(credentials) = &self.credentials {
-            connection.auth(DEFAULT_MECHANISMS, credentials).await.map_err(refused)?;
+        // As in Supabase Auth, a server that offers no login gets the mail without one.
+        let offers_login = connection.server_info().get_auth_mechanism(DEFAULT_MECHANISMS).is_some();
+        let Some(credentials) = self.credentials.as_ref().filter(|_| offers_login) else { return Ok(connection) };
+        let is_local = matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "::1");
+        if !connection.is_encrypted() && !is_local {
+            leave(connection);
+            let told = "it wants a password and offers no encryption, and to another machine none is sent in the clear";
+            return Err(MailError::Refused(told.into()));
         }
-        Ok(connection)
+        match connection.auth(DEFAULT_MECHANISMS, credentials).await {
+            Ok(_) => Ok(connection),
+            Err(error) => {
+                leave(connection);
+                Err(refused(error))
+            }
+        }
     }
 
     /// Connects and announces a mail, up to the answer to DATA.
@@ -155,12 +165,21 @@ fn unusable(error: impl std::fmt::Display) -> MailError {
 const LOGIN_REPLIES: [u16; 4] = [530, 534, 535, 538];
 
 fn refused(error: lettre::transport::smtp::Error) -> MailError {
-    let is_about_login = error.status().is_some_and(|code| LOGIN_REPLIES.contains(&u16::from(code)));
-    if error.is_permanent() && !is_about_login {
-        MailError::Rejected(error.to_string())
-    } else {
-        MailError::Refused(error.to_string())
-    }
+    let code = error.status().map(u16::from);
+    let told = Told { text: error.to_string(), code: code.map(i64::from) };
+    let is_about_login = code.is_some_and(|code| LOGIN_REPLIES.contains(&code));
+    if error.is_permanent() && !is_about_login { MailError::Rejected(told) } else { MailError::Refused(told) }
+}
+
+/// TLS that trusts the authorities of the system, as all our requests to others do, and Mozilla's, which are there on a
+/// system without any.
+fn trusting_system(host: &str) -> Result<TlsParameters, lettre::transport::smtp::Error> {
+    let builder = TlsParameters::builder(host.to_owned()).certificate_store(CertificateStore::WebpkiRoots);
+    let authorities = outgoing::system_certificates();
+    let builder = authorities.into_iter().try_fold(builder, |builder, authority| {
+        Ok(builder.add_root_certificate(Certificate::from_der(authority.to_vec())?))
+    });
+    builder?.build()
 }
 
 async fn announce_on(
@@ -190,13 +209,13 @@ fn require(connection: &AsyncSmtpConnection, extension: Extension, what: &str) -
     if connection.server_info().supports_feature(extension) {
         return Ok(());
     }
-    Err(MailError::Refused(format!("it does not offer {what}")))
+    Err(MailError::Refused(format!("it does not offer {what}").into()))
 }
 
 /// Sends the content of an announced mail. Once this is accepted, the mail is the server's.
 async fn hand_over(mut connection: AsyncSmtpConnection, content: Vec<u8>, limit: Duration) -> Result<(), MailError> {
     let Ok(answer) = timeout(limit, connection.message(&content)).await else {
-        return Err(MailError::Refused(format!("no answer to the content after {limit:?}")));
+        return Err(MailError::Refused(format!("no answer to the content after {limit:?}").into()));
     };
     leave(connection);
     answer.map(drop).map_err(refused)
@@ -218,13 +237,13 @@ async fn presumed(
     let mut task = tokio::spawn(handed_over);
     match timeout(limit, &mut task).await {
         Ok(Ok(outcome)) => return outcome,
-        Ok(Err(error)) => return Err(MailError::Refused(error.to_string())),
+        Ok(Err(error)) => return Err(MailError::Refused(error.to_string().into())),
         Err(_) => {}
     }
     tracing::warn!(?limit, "a mail counts as sent, although the mail server has not accepted it yet");
     tokio::spawn(async move {
         if let Ok(Err(error)) = task.await {
-            tracing::error!(%error, "a mail that counted as sent was refused");
+            tracing::error!(outcome = error.outline(), "a mail that counted as sent was refused");
         }
     });
     Ok(())
@@ -240,7 +259,7 @@ impl Sender for Smtp {
             let mut connection = self.connect().await?;
             let is_alive = connection.test_connected().await;
             leave(connection);
-            if is_alive { Ok(()) } else { Err(MailError::Refused("the connection was closed".to_owned())) }
+            if is_alive { Ok(()) } else { Err(MailError::Refused("the connection was closed".into())) }
         }))
     }
 }

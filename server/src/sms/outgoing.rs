@@ -64,7 +64,7 @@ impl Outgoing {
     }
 
     async fn hand_over(&self, message: &Message) -> Result<(), MailError> {
-        let unreached = |error: DbError| MailError::Refused(error.to_string());
+        let unreached = |error: DbError| MailError::Refused(error.to_string().into());
         if has_stopped(&self.pool, &message.to).await.map_err(unreached)? {
             tracing::info!("a text is not sent, because its number has said STOP");
             return Ok(());
@@ -75,7 +75,7 @@ impl Outgoing {
             TextTransport::Provider(sender) => sender,
             TextTransport::Inbox => return self.inbox.send(&text.as_mail()).await,
             TextTransport::None => {
-                return Err(MailError::Rejected("no provider of text messages is configured".to_owned()));
+                return Err(MailError::Rejected("no provider of text messages is configured".into()));
             }
         };
         match sender.send(&text).await {

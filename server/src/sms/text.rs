@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
-use crate::mail::Message;
+use crate::mail::{Message, Told};
 
 /// The channels a message can take.
 pub const SMS: &str = "sms";
@@ -38,10 +38,10 @@ impl Text<'_> {
 pub enum TextError {
     /// Temporary: the same message may be accepted later.
     #[error("{0}")]
-    Refused(String),
+    Refused(Told),
     /// Permanent: the same message will not be accepted later either.
     #[error("{0}")]
-    Rejected(String),
+    Rejected(Told),
     /// The number wants no more messages.
     #[error("{0}")]
     Stopped(String),

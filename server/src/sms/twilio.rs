@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
+use crate::mail::Told;
 use super::text::{CodeChecker, Text, TextError, TextSender, WHATSAPP};
 use crate::config::TwilioConfig;
 use crate::http::answer_body::read_answer;
@@ -31,16 +32,17 @@ async fn ask(
         .form(form)
         .send()
         .await
-        .map_err(|error| TextError::Refused(error.without_url().to_string()))?;
+        .map_err(|error| TextError::Refused(error.without_url().to_string().into()))?;
     let status = answer.status();
-    let body = read_answer(answer, MOST_BYTES).await.map_err(|fault| TextError::Refused(fault.to_string()))?;
-    let body: Value = serde_json::from_slice(&body).map_err(|error| TextError::Refused(error.to_string()))?;
+    let body = read_answer(answer, MOST_BYTES).await.map_err(|fault| TextError::Refused(fault.to_string().into()))?;
+    let body: Value = serde_json::from_slice(&body).map_err(|error| TextError::Refused(error.to_string().into()))?;
     if status.is_success() {
         return Ok(body);
     }
-    let told = format!("{} More information: {}", text_of(&body, "message"), text_of(&body, "more_info"));
-    Err(if body.get("code").and_then(Value::as_i64) == Some(UNSUBSCRIBED) {
-        TextError::Stopped(told)
+    let text = format!("{} More information: {}", text_of(&body, "message"), text_of(&body, "more_info"));
+    let told = Told { text, code: body.get("code").and_then(Value::as_i64).or(Some(status.as_u16().into())) };
+    Err(if told.code == Some(UNSUBSCRIBED) {
+        TextError::Stopped(told.text)
     } else if status == StatusCode::BAD_REQUEST {
         TextError::Rejected(told)
     } else {
@@ -96,8 +98,9 @@ impl TextSender for Twilio {
             let body = ask(&self.client, &url, &self.config, &form).await?;
             let field = |name: &str| text_of(&body, name);
             if matches!(field("status").as_str(), "failed" | "undelivered") {
-                let told = format!("twilio error: {} for message {}", field("error_message"), field("sid"));
-                return Err(TextError::Refused(told));
+                let text = format!("twilio error: {} for message {}", field("error_message"), field("sid"));
+                let code = body.get("error_code").and_then(Value::as_i64).or(Some(0));
+                return Err(TextError::Refused(Told { text, code }));
             }
             Ok(field("sid"))
         })

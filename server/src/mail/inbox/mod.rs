@@ -65,7 +65,7 @@ impl Sender for Inbox {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
         Box::pin(async move {
             let stored = queries::insert(&self.pool, &self.from.to_string(), message).await;
-            stored.map_err(|e| MailError::Refused(e.to_string()))
+            stored.map_err(|e| MailError::Refused(e.to_string().into()))
         })
     }
 }

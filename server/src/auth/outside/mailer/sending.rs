@@ -14,7 +14,7 @@ use crate::auth::error::{AuthError, AuthResult, Code, Fault, Meaning as _};
 use crate::auth::models::store::Db;
 use crate::auth::models::user::User;
 use crate::auth::outside::hooks::{self, Hook};
-use crate::mail::{Message, Sender};
+use crate::mail::{MailError, Message, Sender};
 
 /// How mails are sent.
 #[derive(Clone)]
@@ -272,7 +272,7 @@ pub async fn wait_as_if_sent(request: &Request, mail: Mail<'_>) -> AuthResult<()
         }
     };
     let (ready, ()) = futures_util::join!(sender.rehearse(), waiting);
-    ready.map_err(|error| Fault::new(error.to_string())).or_internal(&mail.failure())
+    ready.map_err(|error| Fault::new(fault_of(&error))).or_internal(&mail.failure())
 }
 
 /// Sends `message` before this returns, or writes it as a row in `db`'s transaction.
@@ -284,7 +284,7 @@ pub async fn deliver(request: &Request, db: &Db, message: Message) -> AuthResult
             let sent = request.ask(about, |away| async move {
                 away.leave()?;
                 let sent = away.auth().paces.mails.measured(sender.send(&message)).await;
-                sent.map(|()| Value::Null).map_err(|error| Fault::new(error.to_string()).into())
+                sent.map(|()| Value::Null).map_err(|error| Fault::new(fault_of(&error)).into())
             });
             sent.await.map(drop)
         }
@@ -299,6 +299,11 @@ pub async fn deliver(request: &Request, db: &Db, message: Message) -> AuthResult
             Ok(())
         }
     }
+}
+
+/// For the log, where addresses do not belong.
+fn fault_of(error: &MailError) -> String {
+    format!("the mail server: {}", error.outline())
 }
 
 fn headers(configured: &[(String, Vec<String>)], template: &str) -> Vec<(String, String)> {
