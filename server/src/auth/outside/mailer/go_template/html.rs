@@ -16,7 +16,7 @@ pub(super) enum Context {
     UrlQuery,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct HtmlState {
     in_tag: bool,
     /// The attribute being read.
