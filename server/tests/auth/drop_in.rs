@@ -62,7 +62,7 @@ async fn mail_is_sent_with_the_configured_server_and_sender() {
     let (mail_port, mut received) = mail_server("250 ok").await;
     let mail_port = mail_port.to_string();
     let port = free_port().to_string();
-    let headers = r#"{"X-Kind": ["$messageType"]}"#;
+    let headers = r#"{"X-Kind": ["$messageType"], "X-Tag": ["one", "", "$messageType"]}"#;
     let mut settings = REQUIRED.to_vec();
     settings.extend([
         ("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()),
@@ -93,6 +93,7 @@ async fn mail_is_sent_with_the_configured_server_and_sender() {
         "RCPT TO:<ada@test.example>",
         "From: \"The Club\" <club@app.example>",
         "X-Kind: confirm",
+        "X-Tag: one, confirmation",
     ] {
         assert!(letter.contains(part), "{part} is not in\n{letter}");
     }

@@ -306,18 +306,16 @@ fn fault_of(error: &MailError) -> String {
     format!("the mail server: {}", error.outline())
 }
 
+/// The configured headers. A header with several values has them in one line, as those of Supabase Auth.
 fn headers(configured: &[(String, Vec<String>)], template: &str) -> Vec<(String, String)> {
     let kind = if template == "reauthentication" { "reauthenticate" } else { template };
-    configured
-        .iter()
-        .filter(|(name, _)| !name.is_empty())
-        .flat_map(|(name, values)| {
-            values
-                .iter()
-                .filter(|value| !value.is_empty())
-                .map(move |value| (name.clone(), value.replace("$messageType", kind)))
-        })
-        .collect()
+    let named = configured.iter().filter(|(name, _)| !name.is_empty());
+    let joined = named.map(|(name, values)| {
+        let values = values.iter().filter(|value| !value.is_empty());
+        let values: Vec<_> = values.map(|value| value.replace("$messageType", kind)).collect();
+        (name.clone(), values.join(", "))
+    });
+    joined.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 fn template_data(
