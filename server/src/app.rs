@@ -31,7 +31,7 @@ use crate::gateway::{self, ApiKeys, Https};
 use crate::http::bodies::Bodies;
 use crate::http::body_limits;
 use crate::http::client::{client_address, network};
-use crate::http::context::{self, RequestContext, id_of};
+use crate::http::context::{self, PresentedKey, RequestContext, id_of};
 use crate::http::door;
 use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
@@ -522,9 +522,9 @@ impl Record {
     }
 
     fn note(&mut self, outcome: &str) {
-        let role = self.known.as_ref().and_then(|known| known.role());
-        if let Some(change) = self.change.take().filter(|_| role == Some("service_role")) {
-            self.audit.note(change.entry(outcome), &self.id);
+        let Some(known) = self.known.as_ref().filter(|known| known.role() == Some("service_role")) else { return };
+        if let Some(change) = self.change.take() {
+            self.audit.note(change.entry(outcome, known.key()), &self.id);
         }
     }
 }
@@ -676,7 +676,8 @@ impl Change {
             return None;
         }
         let headers = request.headers();
-        let key = headers.get(AUTHORIZATION).or_else(|| headers.get("apikey"));
+        let is_key = |value: &&HeaderValue| !value.is_empty();
+        let key = headers.get(AUTHORIZATION).or_else(|| headers.get("apikey").filter(is_key));
         let proxies = request.app_data::<web::Data<TrustedProxies>>();
         let address = proxies.and_then(|proxies| client_address(request.request(), proxies));
         Some(Self {
@@ -687,10 +688,16 @@ impl Change {
         })
     }
 
-    fn entry(self, outcome: &str) -> audit::Entry {
+    /// `elsewhere`: the key, if it is not in the headers.
+    fn entry(self, outcome: &str, elsewhere: Option<&PresentedKey>) -> audit::Entry {
+        let in_header = self.key.as_ref().and_then(|key| key.to_str().ok());
         audit::Entry {
             minute: chrono::Utc::now().timestamp() / 60,
-            actor: audit::actor_of(self.key.as_ref().and_then(|key| key.to_str().ok())),
+            actor: match (in_header, elsewhere) {
+                (None, Some(PresentedKey::ApiKey(key))) => audit::actor_of(Some(key)),
+                (_, Some(PresentedKey::S3(id))) => audit::actor_of_s3(id),
+                (in_header, _) => audit::actor_of(in_header),
+            },
             address: self.address,
             action: self.method.to_string(),
             target: audit::target_of(&self.path),

@@ -26,13 +26,18 @@ pub fn actor_of(presented: Option<&str>) -> String {
     let Some(presented) = presented else { return "unknown key".to_owned() };
     if let Some(signed) = presented.strip_prefix("AWS4-HMAC-SHA256") {
         let id = signed.split_once("Credential=").and_then(|(_, rest)| rest.split('/').next());
-        return format!("s3 {}", id.unwrap_or("unknown"));
+        return actor_of_s3(id.unwrap_or("unknown"));
     }
     let key = match presented.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
         _ => presented,
     };
     format!("key {}", fingerprint(key))
+}
+
+/// The owner of an S3 access key with this id.
+pub fn actor_of_s3(id: &str) -> String {
+    format!("s3 {id}")
 }
 
 /// Identifies a key without revealing it: twelve digits of the SHA-256.

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::db::{Pool, replaced};
 use crate::http::prometheus::{Counter, Metrics};
-pub use entry::{Entry, actor_of, fingerprint, target_of};
+pub use entry::{Entry, actor_of, actor_of_s3, fingerprint, target_of};
 pub use write::note_command;
 
 /// Different entries that wait to be written, at most.

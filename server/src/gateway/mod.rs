@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::config::TrustedProxies;
 use crate::http::client::{client_address, network};
-use crate::http::context;
+use crate::http::context::{self, PresentedKey};
 use crate::http::cors;
 use crate::jwt::bearer::token_of;
 pub use https::Https;
@@ -191,7 +191,11 @@ fn take_key(request: &mut ServiceRequest) -> Option<String> {
     let path = request.uri().path().to_owned();
     let target = if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) };
     set_target(request, &target);
-    from_header.or(from_query.filter(|key| !key.is_empty()))
+    from_header.or_else(|| {
+        let key = from_query.filter(|key| !key.is_empty())?;
+        context::presents(|| PresentedKey::ApiKey(key.as_str().into()));
+        Some(key)
+    })
 }
 
 /// Replaces the request's path and query for routing.

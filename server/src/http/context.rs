@@ -21,6 +21,15 @@ use pin_project_lite::pin_project;
 use super::door::RefusedBy;
 use super::request_id;
 
+/// A key as a request presents it.
+#[derive(Debug)]
+pub enum PresentedKey {
+    /// In the query.
+    ApiKey(Box<str>),
+    /// The id of an access key for the S3 protocol.
+    S3(Box<str>),
+}
+
 /// The logged fields of a request.
 #[derive(Debug)]
 pub struct RequestContext {
@@ -31,6 +40,8 @@ pub struct RequestContext {
     /// Created on first use.
     id: OnceLock<Box<str>>,
     role: OnceLock<Arc<str>>,
+    /// The key that proves the role, where it is not in the headers.
+    key: OnceLock<PresentedKey>,
     /// The user that the request is for, if its API told.
     user: Mutex<Option<Box<str>>>,
     /// 0 until there is an answer.
@@ -48,6 +59,7 @@ impl RequestContext {
             given: request.headers.get(request_id::HEADER).cloned(),
             id: OnceLock::new(),
             role: OnceLock::new(),
+            key: OnceLock::new(),
             user: Mutex::default(),
             status: AtomicU16::new(0),
             client: OnceLock::new(),
@@ -73,6 +85,11 @@ impl RequestContext {
     /// The request's role, once known.
     pub fn role(&self) -> Option<&str> {
         self.role.get().map(|role| &**role)
+    }
+
+    /// The key that proves the role, where it is not in the headers.
+    pub fn key(&self) -> Option<&PresentedKey> {
+        self.key.get()
     }
 
     /// The user whom the request is for, where the API told.
@@ -127,6 +144,15 @@ pub fn acts_as(role: Arc<str>) {
     CURRENT.with_borrow(|current| {
         if let Some(request) = current {
             request.role.get_or_init(|| role);
+        }
+    });
+}
+
+/// Records the key of the current request, if it is not in the headers; the first call wins.
+pub fn presents(key: impl FnOnce() -> PresentedKey) {
+    CURRENT.with_borrow(|current| {
+        if let Some(request) = current {
+            request.key.get_or_init(key);
         }
     });
 }

@@ -27,6 +27,7 @@ use super::error::StorageError;
 use super::key::{ObjectKey, is_bucket_name};
 use super::receive::unreadable;
 use super::{Scope, Storage, decoded, header_text, tail};
+use crate::http::context::{self, PresentedKey};
 use crate::http::span;
 use crate::jwt::caller::Caller;
 
@@ -130,7 +131,6 @@ async fn answer(
     }
     let signature = Signature::of_request(&request, &query)?;
     let (secret, caller) = storage.s3_caller(&signature)?;
-    span::acts_as(caller.role.as_str().into());
     storage.check_region(&signature)?;
     let key = signature.signing_key(&secret);
     let hosts = storage.s3_hosts(&request);
@@ -283,6 +283,13 @@ impl Storage {
 
     /// The secret that the signature must have been made with, and who the request acts as.
     fn s3_caller(&self, signature: &Signature) -> Result<(String, Caller), StorageError> {
+        let (secret, caller) = self.owner_of(signature)?;
+        span::acts_as(caller.role.as_str().into());
+        context::presents(|| PresentedKey::S3(signature.access_key.as_str().into()));
+        Ok((secret, caller))
+    }
+
+    fn owner_of(&self, signature: &Signature) -> Result<(String, Caller), StorageError> {
         if let Some(token) = &signature.session_token {
             let mut headers = header::HeaderMap::new();
             let bearer = header::HeaderValue::from_str(&format!("Bearer {token}"));
