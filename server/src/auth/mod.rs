@@ -39,6 +39,8 @@ use outside::sms::{self, Texts};
 
 /// The part of a request's time that it may wait for its password to be hashed. The rest is for hashing and answering.
 const WAIT_FOR_HASHING: f64 = 0.6;
+/// How many requests a hook's answer may take, redirects included.
+const MOST_REDIRECTS: usize = 10;
 
 /// Everything the API needs to serve requests. Shared by all workers.
 pub struct Auth {
@@ -59,8 +61,9 @@ pub struct Auth {
     delivery: Delivery,
     texts: Option<Texts>,
     paces: Paces,
-    /// For hooks and captchas.
+    /// For captchas.
     http: reqwest::Client,
+    hooks: reqwest::Client,
     /// For the providers of the settings.
     providers: Outbound,
     /// For providers that administrators enter.
@@ -70,6 +73,20 @@ pub struct Auth {
     trusted_proxies: TrustedProxies,
     refreshes: token::Turns,
     rotations: token::Rotations,
+}
+
+/// Redirects of hooks are followed as by Supabase Auth, but not from HTTPS to HTTP: hooks are told about people.
+fn hooks_redirects() -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(|redirect| {
+        let was_secret = redirect.previous().last().is_some_and(|url| url.scheme() == "https");
+        if was_secret && redirect.url().scheme() != "https" {
+            redirect.stop()
+        } else if redirect.previous().len() >= MOST_REDIRECTS {
+            redirect.error("too many redirects")
+        } else {
+            redirect.follow()
+        }
+    })
 }
 
 impl Auth {
@@ -102,6 +119,7 @@ impl Auth {
             .map_err(|error| anyhow::anyhow!("GOTRUE_JWT_KEYS: {error}"))?
             .accepting(&jwt.accepted);
         let http = outgoing::client().redirect(reqwest::redirect::Policy::none()).build()?;
+        let hooks = outgoing::client().redirect(hooks_redirects()).build()?;
         let authorities = match &config.outbound_ca_file {
             Some(file) => outbound::authorities(file)
                 .map_err(|error| anyhow::anyhow!("FERROBASE_OUTBOUND_CA_FILE {}: {error}", file.display()))?,
@@ -135,6 +153,7 @@ impl Auth {
             delivery,
             providers: Outbound::anywhere(&authorities)?,
             http,
+            hooks,
             custom_providers,
             trusted_proxies,
             refreshes: token::Turns::default(),

@@ -22,9 +22,16 @@ impl Hooks {
     fn start() -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
-        let base = outside::serve(move |request, _| {
+        let base = outside::serve(move |request, body| {
             let times = count.fetch_add(1, Ordering::Relaxed) + 1;
-            async move { answer(request.path(), times).await }
+            async move {
+                match (request.path(), request.method().as_str()) {
+                    // What a followed request is answered depends on its method and body.
+                    ("/told", "POST") if body.contains("before-user-created") => answer("/largest", times).await,
+                    ("/told", _) => HttpResponse::BadRequest().finish(),
+                    (path, _) => answer(path, times).await,
+                }
+            }
         });
         Self { base, asked }
     }
@@ -55,6 +62,7 @@ async fn answer(path: &str, times: usize) -> HttpResponse {
         "/busy" => HttpResponse::ServiceUnavailable().finish(),
         "/third" if times < 3 => HttpResponse::TooManyRequests().insert_header(("retry-after", "true")).finish(),
         "/third" => json("{}".to_owned()),
+        "/moved" => HttpResponse::TemporaryRedirect().insert_header(("location", "/told")).finish(),
         "/never" => HttpResponse::ServiceUnavailable().insert_header(("retry-after", "1")).finish(),
         _ => std::future::pending().await,
     }
@@ -94,6 +102,7 @@ async fn hook_answers_are_used_retried_or_reported() {
         ("accepted", 200, "", "", 1),
         ("nothing", 200, "", "", 1),
         ("third", 200, "", "", 3),
+        ("moved", 200, "", "", 2),
     ] {
         let reply = sign_up(&house, &format!("{}/{path}", hooks.base), &format!("{path}@test.example")).await;
         assert_eq!((reply.status, hooks.asked()), (status, asked), "{path}: {}", reply.body);
@@ -102,7 +111,7 @@ async fn hook_answers_are_used_retried_or_reported() {
         }
     }
     let users: i64 = house.owner.query_one("select count(*) from auth.users", &[]).await.expect("count").get(0);
-    assert_eq!(users, 4, "of the others nothing is left");
+    assert_eq!(users, 5, "of the others nothing is left");
 }
 
 #[actix_web::test]

@@ -129,7 +129,13 @@ impl OutboundContext {
         &self.auth
     }
 
-    /// The client for hooks and captchas.
+    /// The client for hooks.
+    pub fn hooks(&self) -> Result<&reqwest::Client, Fault> {
+        self.leave()?;
+        Ok(&self.auth.hooks)
+    }
+
+    /// The client for captchas.
     pub fn http(&self) -> Result<&reqwest::Client, Fault> {
         self.leave()?;
         Ok(&self.auth.http)

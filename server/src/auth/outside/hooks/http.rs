@@ -22,7 +22,7 @@ const LIMIT: usize = 200 * 1024;
 
 /// Posts `input`; `None` is an answer without a body.
 pub(super) async fn call(away: &OutboundContext, hook: &HookConfig, input: &Value) -> AuthResult<Option<Value>> {
-    let client = away.http()?;
+    let client = away.hooks()?;
     let timed_out = || {
         let message = format!("Failed to reach hook within maximum time of {:.6} seconds", TIMEOUT.as_secs_f64());
         AuthError::unprocessable(Code::HookTimeout, message)
