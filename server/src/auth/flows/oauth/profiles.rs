@@ -397,10 +397,20 @@ async fn x(api: &Api<'_>) -> Result<Profile, Fault> {
 async fn zoom(api: &Api<'_>) -> Result<Profile, Fault> {
     let user = api.get("/users/me").await?;
     let name = format!("{} {}", text(&user, "first_name"), text(&user, "last_name"));
-    // Type 100 signed up with an address; only then does `verified` say whether it was confirmed.
-    let verified = text(&user, "login_type") != "100" || user["verified"].as_i64().unwrap_or(0) != 0;
     Ok(person(api.issuer(), text(&user, "id"), name.trim(), text(&user, "pic_url"))
-        .with_email(text(&user, "email"), verified))
+        .with_email(text(&user, "email"), zoom_has_verified(&user)))
+}
+
+/// Type 100 signed up with an address; only then does `verified` say whether it was confirmed. An unreadable type may be
+/// that one, too.
+fn zoom_has_verified(user: &Value) -> bool {
+    let is_by_address = match &user["login_type"] {
+        Value::Null => false,
+        Value::String(kind) => kind == "100",
+        Value::Number(kind) => kind.as_f64() == Some(100.0),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => true,
+    };
+    !is_by_address || user["verified"].as_i64().unwrap_or(0) != 0
 }
 
 /// A provider that an administrator described: its ID token, else its user-info document.
@@ -430,6 +440,27 @@ async fn custom(api: &Api<'_>) -> Result<Profile, Fault> {
             let profile =
                 Profile::from_document(&document).ok_or_else(|| Fault::new("the user-info document cannot be read"))?;
             Ok(described_by_document(custom, &profile, &document))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zooms_login_type_may_be_text_or_number_and_counts_as_unverified_otherwise() {
+        for (kind, verified, expected) in [
+            (json!("100"), 0, false),
+            (json!(100), 0, false),
+            (json!(100), 1, true),
+            (json!("101"), 0, true),
+            (json!(1), 0, true),
+            (json!([100]), 0, false),
+            (Value::Null, 0, true),
+        ] {
+            let user = json!({ "login_type": kind, "verified": verified });
+            assert_eq!(zoom_has_verified(&user), expected, "{user}");
         }
     }
 }
