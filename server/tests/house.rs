@@ -16,7 +16,7 @@ const ROOMS: [(&str, &[&str]); 31] = [
     ("config", &["jwt", "secret"]), // for the types of keys and of the role claim's path
     ("http", &["config", "outgoing"]),
     ("db", &["config", "http", "jwt", "outgoing"]),
-    ("mail", &["config", "http", "jwt", "db"]),
+    ("mail", &["config", "http", "jwt", "db", "outgoing"]),
     ("sms", &["config", "db", "http", "mail"]),
     ("schema_cache", &["config", "http", "jwt", "db"]),
     ("auth", &["config", "http", "jwt", "db", "mail", "schema_cache", "sms", "outgoing"]),
