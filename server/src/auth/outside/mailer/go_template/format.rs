@@ -114,10 +114,7 @@ impl Reader<'_> {
             self.is_index_good &= !follows_index;
             follows_index = self.index();
             if self.skips('*') {
-                match self.operand_number() {
-                    Some(precision) => spec.precision = usize::try_from(precision).ok(),
-                    None => {}
-                }
+                spec.precision = self.operand_number().and_then(|precision| usize::try_from(precision).ok());
                 if spec.precision.is_none() {
                     out.push_str("%!(BADPREC)");
                 }
