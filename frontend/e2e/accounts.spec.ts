@@ -289,6 +289,38 @@ test.describe("the user's account", () => {
     await expect(page.getByLabel("ID number")).toHaveValue("PP-203 118");
   });
 
+  test("My Profile and Profile Settings change one name and one phone number", async ({ page, people }) => {
+    const wasSaid = await watchToasts(page);
+    const save = async () => {
+      await button(page, "Save Changes").click();
+      await wasSaid("Profile updated");
+    };
+    await people.signIn(page, await people.create("requester", "Ada Byron"));
+    const [name, phone] = [page.getByLabel("Full name"), page.getByLabel("Phone")];
+    await page.goto("/profile");
+    await phone.fill("207 555 0100");
+    await name.fill("Ada Lovelace");
+    await save();
+    await page.goto("/profile-settings");
+    await expect(page.getByLabel("Last name")).toHaveValue("Lovelace");
+    await page.getByLabel("Birthday").fill("1984-03-09");
+    await page.getByLabel("Country").selectOption("Haiti");
+    await page.getByLabel("ID type").selectOption("Passport");
+    await page.getByLabel("ID number").fill("PP-203 118");
+    await page.getByLabel("Last name").fill("King");
+    await phone.fill("207 555 0199");
+    await save();
+    await page.goto("/profile");
+    await expect(name).toHaveValue("Ada King");
+    // the values of before, which the account's metadata had
+    await name.fill("Ada Lovelace");
+    await phone.fill("207 555 0100");
+    await save();
+    await page.reload();
+    await expect(name).toHaveValue("Ada Lovelace");
+    await expect(phone).toHaveValue("207 555 0100");
+  });
+
   test("needs the current password to change it", async ({ page, people, browser, accessible }) => {
     const account = await people.create("requester");
     await people.signIn(page, account);

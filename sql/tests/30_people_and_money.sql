@@ -33,6 +33,17 @@ begin
   r := tests.act('alice', 'select public.save_profile(''{"middle_name": "Augusta", "bio": "Hello"}'')');
   r := tests.act('alice', 'select public.save_profile(''{"bio": "Good day"}'')');
   perform tests.same('fields that are left out stay', jsonb_build_array(r -> 'first_name', r -> 'middle_name', r -> 'bio', r -> 'birthday', r -> 'id_number'), '["Ada", "Augusta", "Good day", "2000-02-29", "P1"]');
+  -- My Profile and Profile Settings keep one name and one phone number, whichever was saved last.
+  update auth.users set raw_user_meta_data = raw_user_meta_data || '{"full_name": "Ada Lovelace", "phone": "207 1"}' where id = tests.id('alice');
+  r := tests.act('alice', 'select public.save_profile(''{"bio": "Hello again"}'')');
+  perform tests.same('a name of My Profile stays', jsonb_build_array(r -> 'full_name', r -> 'first_name', r -> 'last_name', r -> 'phone'), '["Ada Lovelace", "Ada", "Lovelace", "207 1"]');
+  r := tests.act('alice', 'select public.save_profile(''{"first_name": "Ada May", "last_name": "King", "phone": "207 2"}'')');
+  perform tests.same('two first names stay together', jsonb_build_array(r -> 'full_name', r -> 'first_name', r -> 'last_name'), '["Ada May King", "Ada May", "King"]');
+  perform tests.same('My Profile knows', (select raw_user_meta_data - 'role' from auth.users where id = tests.id('alice')), '{"full_name": "Ada May King", "phone": "207 2"}');
+  update auth.users set raw_user_meta_data = raw_user_meta_data || '{"full_name": "Ada Lovelace", "phone": "207 1"}' where id = tests.id('alice');
+  perform tests.same('back to the earlier ones', (select full_name || '|' || first_name || '|' || last_name || '|' || phone from public.profiles where id = tests.id('alice')), 'Ada Lovelace|Ada|Lovelace|207 1');
+  r := tests.act('alice', 'select public.save_profile(''{"phone": ""}'')');
+  perform tests.same('without a number', (select raw_user_meta_data ->> 'phone' from auth.users where id = tests.id('alice')), null::text);
   for f in select * from (values ('first_name', 'A', 'First name is required'), ('last_name', '', 'Last name is required'), ('country', ' ', 'Country is required'),
     ('id_type', '', 'ID type is required'), ('id_number', '', 'ID number is required'), ('birthday', '', 'Birthday is required'), ('birthday', '2999-01-01', 'Please enter a valid birthday'), ('birthday', '31/31', 'Please enter a valid birthday')) t (k, v, m)
   loop

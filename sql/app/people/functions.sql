@@ -50,7 +50,8 @@ declare
   errors jsonb := '{}';
   born date;
 begin
-  -- locked, so that a STOP or another page cannot come between reading and writing
+  -- locked, so that a STOP or another page cannot come between reading and writing; the account first, as a change of its metadata does
+  perform 1 from auth.users u where u.id = uid for no key update;
   select jsonb_build_object('first_name', p.first_name, 'middle_name', p.middle_name, 'last_name', p.last_name, 'phone', p.phone, 'bio', p.bio, 'birthday', p.birthday,
     'country', p.country, 'sms_consent', p.sms_consent, 'photo_path', p.photo_path, 'id_type', i.id_type, 'id_number', i.id_number) || coalesce(save_profile.input, '{}')
   into input from public.profiles p left join public.profile_identities i on i.user_id = p.id where p.id = uid for update of p;
@@ -73,11 +74,15 @@ begin
   end if;
   update public.profiles p set
     first_name = private.clean(input ->> 'first_name'), middle_name = private.clean(input ->> 'middle_name'), last_name = private.clean(input ->> 'last_name'),
-    full_name = private.clean(input ->> 'first_name') || ' ' || private.clean(input ->> 'last_name'),
+    full_name = left(private.clean(input ->> 'first_name') || ' ' || private.clean(input ->> 'last_name'), 200),
     phone = private.clean(input ->> 'phone'), bio = private.clean(input ->> 'bio'), birthday = born,
     country = private.clean(input ->> 'country'), sms_consent = coalesce(input -> 'sms_consent' = 'true', false),
     photo_path = private.clean(input ->> 'photo_path')
   where p.id = uid;
+  -- My Profile writes these two into the metadata: a value that is already there would not be a change
+  update auth.users u set raw_user_meta_data = coalesce(u.raw_user_meta_data, '{}') || kept.metadata
+  from (select jsonb_build_object('full_name', p.full_name, 'phone', p.phone) from public.profiles p where p.id = uid) kept (metadata)
+  where u.id = uid and not coalesce(u.raw_user_meta_data, '{}') @> kept.metadata;
   insert into public.profile_identities (user_id, id_type, id_number)
   values (uid, private.clean(input ->> 'id_type'), private.clean(input ->> 'id_number'))
   on conflict (user_id) do update set id_type = excluded.id_type, id_number = excluded.id_number;
@@ -159,6 +164,14 @@ $$;
 
 -- --------------------------------------------------------------------------------------------------- account lifecycle
 
+-- A full name as the two fields of Profile Settings: the first word, and the rest. Null for what is too short.
+create or replace function private.names_of(p_full_name text, out first_name text, out last_name text)
+language sql immutable set search_path = '' as $$
+  select case when length(f) >= 2 then left(f, 100) end, case when length(l) >= 2 then left(l, 100) end
+  from (select split_part(n, ' ', 1), case when strpos(n, ' ') > 0 then private.clean(substr(n, strpos(n, ' '))) end
+    from (select private.clean(p_full_name)) x (n)) y (f, l)
+$$;
+
 -- A new account: profile, role from the sign-up metadata (requester or nonprofit, requester by default), address not yet proved.
 create or replace function private.on_account_created() returns trigger
 language plpgsql security definer set search_path = '' as $$
@@ -167,13 +180,11 @@ declare
   full_name text := private.clean(new.raw_user_meta_data ->> 'full_name');
 begin
   if length(full_name) < 2 then full_name := null; end if;
-  insert into public.profiles (id, email, full_name, first_name, last_name, language, phone) values (
-    new.id, new.email, left(full_name, 200),
-    case when length(split_part(full_name, ' ', 1)) >= 2 then left(split_part(full_name, ' ', 1), 100) end,
-    case when length(private.clean(substr(full_name, strpos(full_name, ' ')))) >= 2 and strpos(full_name, ' ') > 0
-         then left(private.clean(substr(full_name, strpos(full_name, ' '))), 100) end,
+  insert into public.profiles (id, email, full_name, first_name, last_name, language, phone)
+  select new.id, new.email, left(full_name, 200), n.first_name, n.last_name,
     case when new.raw_user_meta_data ->> 'language' in ('en', 'es', 'fr', 'ht') then new.raw_user_meta_data ->> 'language' end,
-    left(coalesce(private.clean(new.raw_user_meta_data ->> 'phone'), nullif(new.phone, '')), 40))
+    left(coalesce(private.clean(new.raw_user_meta_data ->> 'phone'), nullif(new.phone, '')), 40)
+  from private.names_of(full_name) n
   on conflict (id) do nothing;
   if wanted is null or wanted not in ('requester', 'nonprofit') then wanted := 'requester'; end if;
   insert into public.user_roles (user_id, role, nonprofit_role)
@@ -185,16 +196,19 @@ begin
   return new;
 end $$;
 
--- The account changed: name and phone of My Profile follow the metadata, unless the name is too short; a new address is
--- unproved again.
+-- The account changed: names and phone follow the metadata, in which My Profile writes them, unless the name is too short. First and
+-- last name stay if the full name is already the profile's, as after Profile Settings. A new address is unproved again.
 create or replace function private.on_account_changed() returns trigger
 language plpgsql security definer set search_path = '' as $$
-declare given text := private.clean(new.raw_user_meta_data ->> 'full_name');
+declare
+  given text := left(private.clean(new.raw_user_meta_data ->> 'full_name'), 200);
+  renamed boolean := new.raw_user_meta_data ->> 'full_name' is distinct from old.raw_user_meta_data ->> 'full_name' and length(given) >= 2;
 begin
   update public.profiles p set
     email = new.email,
-    full_name = case when new.raw_user_meta_data ->> 'full_name' is distinct from old.raw_user_meta_data ->> 'full_name' and length(given) >= 2
-      then left(given, 200) else p.full_name end,
+    (full_name, first_name, last_name) = (select case when renamed then given else p.full_name end,
+        case when split then n.first_name else p.first_name end, case when split then n.last_name else p.last_name end
+      from private.names_of(given) n cross join lateral (select renamed and given is distinct from p.full_name) x (split)),
     phone = case when new.raw_user_meta_data ->> 'phone' is distinct from old.raw_user_meta_data ->> 'phone'
       then left(private.clean(new.raw_user_meta_data ->> 'phone'), 40) else p.phone end
   where p.id = new.id

@@ -131,7 +131,8 @@ export function personOf(auth: AuthUser, me: Me, photoUrl: string | null): Perso
       role: me?.role ?? null,
       nonprofitRole: me?.nonprofit_role ?? null,
       fullName: me?.profile?.full_name || text(auth.user_metadata?.full_name),
-      phoneNumber: me?.profile?.phone || auth.phone || text(auth.user_metadata?.phone),
+      // the session's copy of the metadata may be older than the profile
+      phoneNumber: me?.profile ? (me.profile.phone ?? "") : auth.phone || text(auth.user_metadata?.phone),
       textConsent: me?.profile?.sms_consent ?? false,
       photoUrl,
       emailProved: me?.email_proved ?? false,
