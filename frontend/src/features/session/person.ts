@@ -114,9 +114,13 @@ export const settleLanguage = (me: Me): Promise<void> =>
     await rpc("keep_language", { language }, z.string());
   }).catch(() => undefined);
 
-/** Updates the cache with what the server has just stored. */
+/** Updates the cache, and the tab's copy, with what the server has just stored. */
 export function noteSelection(userId: string, selected: SelectedNonprofit): void {
-  queryClient.setQueryData(meQuery(userId).queryKey, (me) => me && { ...me, selected_nonprofit: selected });
+  const me = queryClient.setQueryData(
+    meQuery(userId).queryKey,
+    (before) => before && { ...before, selected_nonprofit: selected },
+  );
+  if (me) keepMe(userId, me);
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");

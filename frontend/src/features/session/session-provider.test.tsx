@@ -9,9 +9,11 @@ const server = vi.hoisted(() => ({
   tell: (() => undefined) as Listener,
   me: (() => Promise.resolve(null)) as () => Promise<unknown>,
   signOut: () => Promise.resolve({ error: null }),
+  rpc: vi.fn<(name: string, input: object) => Promise<{ error: { code: string } | null }>>(),
 }));
 vi.mock("@/lib/supabase", () => {
   const client = {
+    rpc: server.rpc,
     auth: {
       onAuthStateChange(listener: Listener) {
         server.tell = listener;
@@ -46,10 +48,10 @@ const me = (full_name: string) => ({
 const expired = Object.assign(new Error("JWT expired"), { code: "PGRST303" });
 
 function Shown() {
-  const { status, user, ended, refresh, signOut } = useSession();
+  const { status, user, ended, refresh, signOut, selectedNonprofit } = useSession();
   return (
     <p>
-      {status} {user?.fullName} {ended}
+      {status} {user?.fullName} {ended} {selectedNonprofit?.name ?? "none selected"}
       <button type="button" onClick={() => void refresh()}>
         Refresh
       </button>
@@ -64,6 +66,7 @@ const shown = (words: string | RegExp) => screen.findByText(words);
 beforeEach(() => {
   localStorage.clear();
   server.signOut = () => Promise.resolve({ error: null });
+  server.rpc.mockReset().mockResolvedValue({ error: null });
 });
 
 it("loads the user and reloads on request", async () => {
@@ -155,4 +158,44 @@ it("deletes what the person typed in this tab at 'Logout', but not when the sess
   act(() => screen.getByRole("button", { name: "Logout" }).click());
   expect(await shown(/^signed-out +choice/)).toBeInTheDocument();
   expect(typed()).toEqual(others);
+});
+
+const without = (full_name: string) => ({ ...me(full_name), selected_nonprofit: null });
+const stored = () => JSON.parse(localStorage.getItem("selectedNonprofit") ?? "null") as unknown;
+
+it("uses the account's nonprofit alone: not the last person's, nor one that has closed", async () => {
+  server.me = () => Promise.resolve(me("Marie"));
+  render(<SessionProvider>{<Shown />}</SessionProvider>);
+  act(() => server.tell("INITIAL_SESSION", marie));
+  expect(await shown(/^signed-in Marie +Harbor Relief Fund/)).toBeInTheDocument();
+  expect(stored()).toEqual({ id: "np-001", name: "Harbor Relief Fund", of: "u1" });
+  // it has closed meanwhile
+  server.me = () => Promise.resolve(without("Marie"));
+  act(() => screen.getByRole("button", { name: "Refresh" }).click());
+  expect(await shown(/^signed-in Marie +none selected/)).toBeInTheDocument();
+  expect(stored()).toBeNull();
+  server.me = () => Promise.resolve(me("Marie"));
+  act(() => screen.getByRole("button", { name: "Refresh" }).click());
+  expect(await shown(/^signed-in Marie +Harbor Relief Fund/)).toBeInTheDocument();
+  // her session expires, and somebody else signs in
+  act(() => server.tell("SIGNED_OUT", null));
+  expect(await shown(/^signed-out +expired none selected/)).toBeInTheDocument();
+  server.me = () => Promise.resolve(without("Jean"));
+  act(() => server.tell("SIGNED_IN", { user: { id: "u9", email: "jean@test.example" } }));
+  expect(await shown(/^signed-in Jean +none selected/)).toBeInTheDocument();
+  expect(server.rpc).not.toHaveBeenCalled();
+});
+
+it("gives an account without a nonprofit the one chosen here before signing in, once", async () => {
+  localStorage.setItem("selectedNonprofit", JSON.stringify({ id: "np-002", name: "Open Table", of: null }));
+  server.me = () => Promise.resolve(without("Marie"));
+  render(<SessionProvider>{<Shown />}</SessionProvider>);
+  act(() => server.tell("INITIAL_SESSION", { user: { ...marie.user, id: "u10" } }));
+  expect(await shown(/^signed-in Marie +Open Table/)).toBeInTheDocument();
+  expect(server.rpc.mock.calls).toEqual([["select_nonprofit", { nonprofit_id: "np-002" }]]);
+  act(() => server.tell("SIGNED_OUT", null));
+  server.rpc.mockClear();
+  act(() => server.tell("SIGNED_IN", { user: { id: "u11", email: "jean@test.example" } }));
+  expect(await shown(/^signed-in Marie +none selected/)).toBeInTheDocument();
+  expect(server.rpc).not.toHaveBeenCalled();
 });

@@ -140,11 +140,19 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     if (me && person) void person.settleLanguage(me);
   }, [me, person]);
 
-  // the profile's choice also applies to this browser
-  const onProfile = me?.selected_nonprofit ?? null;
+  // The profile's choice is the account's. Without one, it gets the choice made here while nobody was signed in, once.
   useEffect(() => {
-    if (onProfile) storeSelection(onProfile);
-  }, [onProfile]);
+    if (!me || userId === null || person === null) return;
+    if (me.selected_nonprofit) return storeSelection({ nonprofit: me.selected_nonprofit, of: userId });
+    const kept = readSelection();
+    forgetSelection();
+    if (kept?.of !== null || me.role !== "requester") return;
+    saveSelectedNonprofit(kept.nonprofit.id).then(
+      () => person.noteSelection(userId, kept.nonprofit),
+      // closed meanwhile: they choose another one
+      () => undefined,
+    );
+  }, [me, userId, person]);
 
   const refresh = useCallback(async () => {
     const supabase = await getSupabase();
@@ -189,15 +197,16 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         await saveSelectedNonprofit(nonprofit.id);
         person?.noteSelection(userId, nonprofit);
       }
-      storeSelection(nonprofit);
-      setSelection(nonprofit);
+      storeSelection({ nonprofit, of: userId });
+      setSelection({ nonprofit, of: userId });
     },
     [userId, person],
   );
 
   const session = useMemo<Session>(() => {
     const doings = { refresh, signOut, selectNonprofit, forgetEnd };
-    const empty = { error: null, ended: null, user: null, organization: null, selectedNonprofit: selection, ...doings };
+    const guests = selection?.of === null ? selection.nonprofit : null;
+    const empty = { error: null, ended: null, user: null, organization: null, selectedNonprofit: guests, ...doings };
     switch (presence.kind) {
       case "asking":
         return { ...empty, status: "loading" };
@@ -212,13 +221,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
             : { ...empty, status: "loading" };
         }
         const { user, organization, selectedNonprofit } = person.personOf(presence.auth, me, photoUrl);
-        return {
-          ...empty,
-          status: "signed-in",
-          user,
-          organization,
-          selectedNonprofit: selectedNonprofit ?? selection,
-        };
+        return { ...empty, status: "signed-in", user, organization, selectedNonprofit };
       }
     }
   }, [presence, person, me, photoUrl, error, selection, refresh, signOut, selectNonprofit, forgetEnd]);
