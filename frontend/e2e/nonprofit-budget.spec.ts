@@ -97,3 +97,25 @@ test("a pledge waits until it is marked as received", async ({ page, request, pe
   await expect(figure(page, "Donated")).toHaveText("$75");
   await expect(page.getByText("Received", { exact: true })).toBeVisible();
 });
+
+test("an open pledge comes before newer ones that were cancelled", async ({ page, request, people }) => {
+  const { organization, admin } = await found(request, people);
+  const pledge = (name: string) =>
+    rpc<{ donation_id: string }>(request, null, "pledge_donation", {
+      input: {
+        nonprofit_id: organization.id,
+        amount: "75",
+        email: "pledge@mail.example",
+        name,
+        key: crypto.randomUUID(),
+      },
+    });
+  await pledge("Priya Raman");
+  const { donation_id } = await pledge("Nobody Really");
+  await rpc(request, admin.accessToken, "cancel_donation", { donation_id });
+  await people.signIn(page, admin);
+  await page.goto("/budget?tab=donations");
+  const rows = page.getByRole("row").filter({ hasText: "$75" });
+  await expect(rows.nth(0)).toContainText("Priya Raman");
+  await expect(rows.nth(1)).toContainText("Cancelled");
+});

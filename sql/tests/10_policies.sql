@@ -112,7 +112,7 @@ begin
   end loop;
   perform tests.matrix('select * from public.budget_allocations', '{"manager": "rows=1", "admin": "rows=1"}');
   perform tests.matrix('select * from public.budget_transactions', '{"manager": "rows=2", "admin": "rows=2"}');
-  perform tests.matrix('select id, nonprofit_id, donor_name, donor_email, amount, status, note, pledged_at, received_at from public.donations', '{"donor": "rows=1", "manager": "rows=2", "admin": "rows=2"}');
+  perform tests.matrix('select id, nonprofit_id, donor_name, donor_email, amount, status, note, pledged_at, received_at, waits, dated from public.donations', '{"donor": "rows=1", "manager": "rows=2", "admin": "rows=2"}');
   -- donor messages
   perform tests.matrix('select id, nonprofit_id, subject, message, recipient_count, created_at from public.donor_messages', '{"donor": "rows=1", "manager": "rows=1", "admin": "rows=1"}');
   perform tests.matrix('insert into public.donor_messages (nonprofit_id, subject, message) values (''x'', ''sss'', ''mmmmmmmmmmmm'')', '{}', 'refused');

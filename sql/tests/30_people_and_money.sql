@@ -203,6 +203,13 @@ begin
   perform tests.same('more remains', (tests.act('manager2', 'select public.nonprofit_budget(''x'')') ->> 'remainingAvailable')::numeric, (b ->> 'remainingAvailable')::numeric + 40.50);
   perform tests.check('manager2', 'select public.receive_donation(' || quote_literal(d ->> 'donation_id') || ')', 'hint:donation_already_decided');
   perform tests.check('manager2', 'select public.cancel_donation(''g-2'')', 'rows=1');
+  -- Cancelled pledges are as old as they are; only open ones come first.
+  insert into public.donations (id, nonprofit_id, donor_email, amount, status, pledged_at, received_at) values
+    ('g-open', 'x', 'open@tests.example', 5, 'pledged', now() - interval '9 days', null), ('g-new', 'x', 'new@tests.example', 5, 'received', now() - interval '9 days', now()),
+    ('g-cancelled', 'x', 'c@tests.example', 5, 'cancelled', now() - interval '8 days', null), ('g-old', 'x', 'old@tests.example', 5, 'received', now() - interval '10 days', now() - interval '9 days');
+  perform tests.same('in order', tests.act('manager2', 'select array_agg(x.id) from (select id from public.donations where nonprofit_id = ''x'' and id in (''g-open'', ''g-new'', ''g-cancelled'', ''g-old'') order by waits desc, dated desc, id) x'),
+    '["g-open", "g-new", "g-cancelled", "g-old"]'::jsonb);
+  delete from public.donations where id in ('g-open', 'g-new', 'g-cancelled', 'g-old');
   perform tests.act('manager2', 'select public.set_budget_allocation(''x'', ''test FOOD'', 2000.25)');
   perform tests.same('one allocation per category', (tests.act('manager2', 'select public.nonprofit_budget(''x'')') ->> 'totalAllocated')::numeric, 2000.25);
   perform tests.act('manager2', 'select public.set_budget_allocation(''x'', ''Test Food'', 0)');

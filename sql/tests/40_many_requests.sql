@@ -128,7 +128,7 @@ begin
   perform pg_temp.reads('manager', 'select id from storage.objects where bucket_id = ''request-documents'' and name = ''many-100/a.pdf''', 50);
   perform pg_temp.reads('manager', pg_temp.page('request_id, request_number, category, requester_name, granted, paid, outstanding, approved_at', 'public.approved_grants', 'nonprofit_id = ''x''', 'outstanding desc, request_id'), 1500);
   perform pg_temp.reads('manager', pg_temp.page('id, type, amount, date, category, request_id, request_number, donor', 'public.budget_transactions', 'nonprofit_id = ''x''', 'date desc, id'), 1000);
-  perform pg_temp.reads('manager', pg_temp.page('id, donor_name, donor_email, amount, status, pledged_at, received_at', 'public.donations', 'nonprofit_id = ''x''', 'received_at desc nulls first, pledged_at desc, id'), 1000);
+  perform pg_temp.reads('manager', pg_temp.page('id, donor_name, donor_email, amount, status, pledged_at, received_at', 'public.donations', 'nonprofit_id = ''x''', 'waits desc, dated desc, id'), 1000);
   perform pg_temp.reads('manager', pg_temp.page('id, "from", subject, preview, message, date, unread', 'public.donor_inbox', 'nonprofit_id = ''x''', 'date desc, id'), 1000);
   perform pg_temp.reads('manager', 'select count(*) from public.donor_inbox where nonprofit_id = ''x'' and unread', 1000);
   perform pg_temp.reads('manager', pg_temp.page('id, subject, message, recipient_count, created_at', 'public.donor_messages', 'nonprofit_id = ''x''', 'created_at desc, id'), 1000);

@@ -213,6 +213,7 @@ export type Database = {
       donations: {
         Row: {
           amount: number
+          dated: string
           donor_email: string | null
           donor_name: string
           donor_user_id: string | null
@@ -224,9 +225,11 @@ export type Database = {
           received_at: string | null
           recorded_by: string | null
           status: string
+          waits: boolean
         }
         Insert: {
           amount: number
+          dated?: never
           donor_email?: string | null
           donor_name?: string
           donor_user_id?: string | null
@@ -238,9 +241,11 @@ export type Database = {
           received_at?: string | null
           recorded_by?: string | null
           status?: string
+          waits?: never
         }
         Update: {
           amount?: number
+          dated?: never
           donor_email?: string | null
           donor_name?: string
           donor_user_id?: string | null
@@ -252,6 +257,7 @@ export type Database = {
           received_at?: string | null
           recorded_by?: string | null
           status?: string
+          waits?: never
         }
         Relationships: [
           {

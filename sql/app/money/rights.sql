@@ -2,7 +2,7 @@
 
 grant select on public.budget_allocations, public.budget_transactions, public.approved_grants to authenticated;
 -- All columns except the donor's account.
-grant select (id, nonprofit_id, donor_name, donor_email, amount, status, note, pledged_at, received_at) on public.donations to authenticated;
+grant select (id, nonprofit_id, donor_name, donor_email, amount, status, note, pledged_at, received_at, waits, dated) on public.donations to authenticated;
 
 -- For everybody. Each function checks its input and is rate limited.
 grant execute on function

@@ -116,7 +116,7 @@ export const transactionsQuery = (nonprofitId: string, page: number) =>
     placeholderData: keepPreviousData,
   });
 
-/** Pledges first (they wait for an answer), then the newest. */
+/** Open pledges first (they wait for an answer), then the newest. */
 export const donationsQuery = (nonprofitId: string, page: number) =>
   queryOptions({
     queryKey: keys.list(nonprofitId, "donations", page),
@@ -127,8 +127,8 @@ export const donationsQuery = (nonprofitId: string, page: number) =>
           .from("donations")
           .select("id, donor_name, donor_email, amount, status, pledged_at, received_at", { count: "exact" })
           .eq("nonprofit_id", nonprofitId)
-          .order("received_at", { ascending: false, nullsFirst: true })
-          .order("pledged_at", { ascending: false })
+          .order("waits", { ascending: false })
+          .order("dated", { ascending: false })
           .order("id")
           .range(...range(page)),
       );
