@@ -113,7 +113,7 @@ select tests.same('functions without a check', tests.missing_checks(array['execu
     and (has_function_privilege('anon', p.oid, 'execute') or has_function_privilege('authenticated', p.oid, 'execute')))), '');
 select tests.same('helpers that the API''s roles may run', (select array_agg(p.proname::text order by p.proname) from pg_proc p where p.pronamespace = 'private'::regnamespace
     and (has_function_privilege('anon', p.oid, 'execute') or has_function_privilege('authenticated', p.oid, 'execute'))),
-  array['amount_for_part', 'amount_number', 'amount_text', 'clean', 'client_id', 'covers', 'fail', 'fail_fields', 'guest_slot_is_open', 'hold_draft_place', 'is_client', 'is_staff_somewhere', 'lock_request', 'may_read_document', 'may_remove_document',
+  array['amount_for_part', 'amount_number', 'amount_text', 'clean', 'client_id', 'covers', 'fail', 'fail_fields', 'guest_slot_is_open', 'hold_draft_place', 'is_client', 'is_staff', 'is_staff_somewhere', 'lock_request', 'may_read_document', 'may_remove_document',
     'may_upload_document', 'my_admin_organizations', 'my_managed_organizations', 'my_organizations', 'my_staff_organizations', 'organization_name', 'own_document_facts', 'owns_request', 'part_shows_person', 'place_parts', 'plain_type', 'require_proof_places', 'setting',
     'staff_may_see', 'staff_may_see_person', 'status_for_part', 'touch', 'valid_email']);
 

@@ -40,6 +40,12 @@ begin
   perform tests.check('manager', 'select public.assign_request(''r-ax'', ''x'', ''m-manager_y'')', 'hint:validation_failed');
   perform tests.check('manager', 'select public.assign_request(''r-by'', ''x'', ''m-manager'')', 'hint:request_not_found');
   perform tests.check('manager', 'select public.assign_request(''r-done'', ''x'', ''m-manager'')', 'hint:request_already_decided');
+  -- A member who becomes a volunteer may not read requests: theirs are everybody's again, in every place.
+  update public.nonprofit_team_members set role = 'volunteer' where id = 'm-manager2';
+  perform tests.same('the next one for all', tests.act('manager', 'select public.nonprofit_dashboard(''x'')') #>> '{longest_waiting,request_number}', 'REQ-900001');
+  perform tests.same('nobody''s in the list', tests.act('manager', 'select public.incoming_page(''x'', search => ''900001'')') #> '{rows,0,assigned_to}', 'null'::jsonb);
+  perform tests.same('nobody''s on its page', tests.act('manager', 'select public.staff_request(''r-ax'', ''x'')') -> 'assigned_to', 'null'::jsonb);
+  update public.nonprofit_team_members set role = 'manager' where id = 'm-manager2';
   -- A member who leaves is no longer assigned to anything.
   update public.nonprofit_team_members set is_active = false where id = 'm-manager2';
   perform tests.same('inactive', tests.act('manager', 'select public.staff_request(''r-ax'', ''x'')') -> 'assigned_to', 'null'::jsonb);

@@ -370,7 +370,7 @@ begin
         select p.request_id from public.request_nonprofits p where p.nonprofit_id = np and p.status = 'pending' and not p.needs_more_proof
           -- not a colleague's; an array and not a join, so that the index by date ends at the first row
           and (p.assigned_to is null or p.assigned_to <> all (array(
-            select c.id from public.nonprofit_team_members c where c.nonprofit_id = np and c.is_active and c.id <> m.id)))
+            select c.id from private.staff_of(np) c where c.id <> m.id)))
         order by p.submitted_at limit 1)) end,
     'recent', private.incoming_rows(np, newest[:3]), 'requests', private.incoming_rows(np, newest),
     'categories', (with used as (

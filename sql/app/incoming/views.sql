@@ -10,7 +10,7 @@ create or replace view private.incoming_requests as
   from public.request_nonprofits p
   join public.requests r on r.id = p.request_id
   left join private.first_approvals f on f.request_id = r.id
-  left join public.nonprofit_team_members m on m.id = p.assigned_to and m.is_active
+  left join public.nonprofit_team_members m on m.id = p.assigned_to and private.is_staff(m)
   where p.status is not null;
 
 -- Not security_invoker: it also shows requests that the caller may not read in full. Rows are limited to

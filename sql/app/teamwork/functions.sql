@@ -7,11 +7,15 @@ language sql immutable set search_path = '' as $$
   select coalesce(nullif(m.full_name, ''), m.email)
 $$;
 
--- Members who can be assigned requests: joined, active, and in a role that may read them.
+-- Whether a member can be assigned requests: joined, active, and in a role that may read them.
+create or replace function private.is_staff(m public.nonprofit_team_members) returns boolean
+language sql immutable set search_path = '' as $$
+  select m.is_active and m.user_id <> 'pending' and m.role in ('admin', 'manager', 'employee')
+$$;
+
 create or replace function private.staff_of(p_nonprofit_id text) returns setof public.nonprofit_team_members
 language sql stable security definer set search_path = '' as $$
-  select * from public.nonprofit_team_members m
-  where m.nonprofit_id = p_nonprofit_id and m.is_active and m.user_id <> 'pending' and m.role in ('admin', 'manager', 'employee')
+  select * from public.nonprofit_team_members m where m.nonprofit_id = p_nonprofit_id and private.is_staff(m)
 $$;
 
 -- {assigned_to: {id, name} | null, colleagues: [{id, name, you}]} of an organization's part of a request, for its page.
