@@ -41,6 +41,9 @@ test("one allocation, donation, decision and payout update every figure", async 
   await accessible(page, page.getByRole("dialog"));
   await page.getByLabel("Donor", { exact: true }).fill("Daniel Whitcombe");
   await page.getByLabel("Amount").fill("800");
+  await page.reload();
+  await page.getByRole("button", { name: "Record donation" }).click();
+  await expect(page.getByLabel("Donor", { exact: true })).toHaveValue("Daniel Whitcombe");
   await page.getByRole("button", { name: "Record $800" }).click();
   await expect(toast(page, "Donation recorded")).toBeVisible();
   await expect(figure(page, "Donated")).toHaveText("$800");

@@ -125,9 +125,11 @@ export function Component() {
         </section>
       )}
       <Dialog open={entry !== null} onOpenChange={(open) => (open ? undefined : close())}>
-        {entry?.kind === "donation" ? <DonationDialog nonprofitId={organization.id} onClose={close} /> : null}
+        {entry?.kind === "donation" ? (
+          <DonationDialog nonprofitId={organization.id} userId={user.id} onClose={close} />
+        ) : null}
         {entry?.kind === "payout" ? (
-          <PayoutDialog nonprofitId={organization.id} grant={entry.grant} onClose={close} />
+          <PayoutDialog nonprofitId={organization.id} userId={user.id} grant={entry.grant} onClose={close} />
         ) : null}
       </Dialog>
     </DashboardPage>

@@ -85,7 +85,7 @@ export function Component() {
               {t("organization.readOnlyCategories")}
             </Notice>
           )}
-          <CategoriesEditor nonprofitId={organization.id} mayChange={mayEdit} lenient />
+          <CategoriesEditor nonprofitId={organization.id} userId={user.id} mayChange={mayEdit} lenient />
         </TabPanel>
       </Tabs>
     </DashboardPage>

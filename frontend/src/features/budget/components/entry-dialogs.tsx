@@ -1,4 +1,4 @@
-/** Records a donation or a payout. The typed values stay if the entry is refused. */
+/** Records a donation or a payout. What was typed stays in this tab until it is recorded or cancelled. */
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useMemo } from "react";
 import { useForm, useWatch } from "react-hook-form";
@@ -7,6 +7,7 @@ import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
 import { fieldErrors } from "@/lib/errors";
 import { formatMoney } from "@/lib/format";
+import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { useSendKey } from "@/lib/use-send-key";
 import { t } from "@/messages";
@@ -23,22 +24,26 @@ const recordWords = (typed: string) => {
 
 export interface EntryProps {
   nonprofitId: string;
+  userId: string;
   onClose: () => void;
 }
 
-export function DonationDialog({ nonprofitId, onClose }: EntryProps) {
+export function DonationDialog({ nonprofitId, userId, onClose }: EntryProps) {
+  const keptAs = `donation-${nonprofitId}-${userId}`;
   const form = useForm<DonationForm>({
     resolver: zodResolver(donationSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { donor_name: "", donor_email: "", amount: "" },
+    defaultValues: readKept<DonationForm>(keptAs, { donor_name: "", donor_email: "", amount: "" }),
   });
+  const forget = useKeptForm(form, keptAs);
   const record = useRecordDonation(nonprofitId);
-  const { take, refused } = useSendKey();
+  const { take, refused } = useSendKey(keptAs);
   const typed = useWatch({ control: form.control, name: "amount" });
   const submit = async (values: DonationForm) => {
     try {
       await record.mutateAsync({ form: values, key: take() });
+      forget();
       toast({
         title: t("budget.donationToast"),
         description: t("budget.donationToastBody", {
@@ -73,26 +78,34 @@ export function DonationDialog({ nonprofitId, onClose }: EntryProps) {
           {(control) => <Input type="email" autoComplete="off" autoCapitalize="none" spellCheck={false} {...control} />}
         </Field>
         <MoneyField<DonationForm> name="amount" label={t("budget.amount")} />
-        <DialogAnswers submit={recordWords(typed)} busy={record.isPending} busyLabel={t("budget.saving")} />
+        <DialogAnswers
+          submit={recordWords(typed)}
+          busy={record.isPending}
+          busyLabel={t("budget.saving")}
+          onCancel={forget}
+        />
       </Form>
     </DialogContent>
   );
 }
 
-export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { grant: Grant }) {
+export function PayoutDialog({ nonprofitId, userId, grant, onClose }: EntryProps & { grant: Grant }) {
+  const keptAs = `payout-${nonprofitId}-${grant.request_id}-${userId}`;
   const schema = useMemo(() => payoutSchema(grant.outstanding), [grant.outstanding]);
   const form = useForm<PayoutForm>({
     resolver: zodResolver(schema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { amount: String(grant.outstanding), note: "" },
+    defaultValues: readKept<PayoutForm>(keptAs, { amount: String(grant.outstanding), note: "" }),
   });
+  const forget = useKeptForm(form, keptAs);
   const record = useRecordPayout(nonprofitId);
-  const { take, refused } = useSendKey();
+  const { take, refused } = useSendKey(keptAs);
   const typed = useWatch({ control: form.control, name: "amount" });
   const submit = async (values: PayoutForm) => {
     try {
       await record.mutateAsync({ requestId: grant.request_id, form: values, key: take() });
+      forget();
       toast({
         title: t("budget.payoutToast"),
         description: t("budget.payoutToastBody", {
@@ -122,7 +135,12 @@ export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { gra
         <Field<PayoutForm> name="note" label={t("budget.note")} optional>
           {(control) => <Input autoComplete="off" {...control} />}
         </Field>
-        <DialogAnswers submit={recordWords(typed)} busy={record.isPending} busyLabel={t("budget.saving")} />
+        <DialogAnswers
+          submit={recordWords(typed)}
+          busy={record.isPending}
+          busyLabel={t("budget.saving")}
+          onCancel={forget}
+        />
       </Form>
     </DialogContent>
   );

@@ -11,6 +11,7 @@ import { QueryView } from "@/components/query-view";
 import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
+import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { useFailureToast } from "@/lib/use-failure-toast";
 import { t } from "@/messages";
@@ -20,13 +21,21 @@ import { categorySchema, lenientCategorySchema, type CategoryForm } from "../sch
 
 const isTaken = (error: unknown) => (error as { code?: string } | null)?.code === "23505";
 
-function AddForm({ nonprofitId, lenient }: { nonprofitId: string; lenient: boolean }) {
+const blank: CategoryForm = { name: "", description: "" };
+
+function AddForm({ nonprofitId, userId, lenient }: { nonprofitId: string; userId: string; lenient: boolean }) {
+  const keptAs = `category-${nonprofitId}-${userId}`;
   const form = useForm<CategoryForm>({
     resolver: zodResolver(lenient ? lenientCategorySchema : categorySchema),
     mode: "onSubmit",
     shouldFocusError: false,
-    defaultValues: { name: "", description: "" },
+    defaultValues: readKept(keptAs, blank),
   });
+  const forget = useKeptForm(form, keptAs);
+  const startAgain = () => {
+    form.reset(blank);
+    forget();
+  };
   const add = useAddCategory(nonprofitId);
   const submit = async (values: CategoryForm) => {
     if (values.name === "") return;
@@ -36,10 +45,10 @@ function AddForm({ nonprofitId, lenient }: { nonprofitId: string; lenient: boole
         title: t("helpCategories.addedTitle"),
         description: t("helpCategories.addedBody", { name: values.name }),
       });
-      form.reset();
+      startAgain();
       form.setFocus("name");
     } catch (error) {
-      if (isTaken(error) && lenient) form.reset();
+      if (isTaken(error) && lenient) startAgain();
       else if (isTaken(error)) form.setError("name", { message: t("helpCategories.duplicate") });
       else
         toast({
@@ -90,12 +99,13 @@ function AddForm({ nonprofitId, lenient }: { nonprofitId: string; lenient: boole
 
 export interface CategoriesEditorProps {
   nonprofitId: string;
+  userId: string;
   mayChange: boolean;
   /** Blank and duplicate names are ignored (the settings page) instead of refused. */
   lenient?: boolean;
 }
 
-export function CategoriesEditor({ nonprofitId, mayChange, lenient = false }: CategoriesEditorProps) {
+export function CategoriesEditor({ nonprofitId, userId, mayChange, lenient = false }: CategoriesEditorProps) {
   const query = useQuery(helpCategoriesQuery(nonprofitId));
   useFailureToast(query.isError, t("helpCategories.loadErrorTitle"), t("helpCategories.loadError"));
   const remove = useDeleteCategory(nonprofitId);
@@ -156,7 +166,7 @@ export function CategoriesEditor({ nonprofitId, mayChange, lenient = false }: Ca
           )}
         </QueryView>
       </section>
-      {mayChange ? <AddForm nonprofitId={nonprofitId} lenient={lenient} /> : null}
+      {mayChange ? <AddForm nonprofitId={nonprofitId} userId={userId} lenient={lenient} /> : null}
       <ConfirmDialog
         open={leaving !== null}
         onOpenChange={(open) => (open ? undefined : setLeaving(null))}

@@ -54,13 +54,14 @@ function Page() {
   useQuery(teamQuery("np-001"));
   return (
     <Dialog open>
-      <EditMember nonprofitId="np-001" member={member} onClose={onClose} />
+      <EditMember nonprofitId="np-001" userId="u1" member={member} onClose={onClose} />
     </Dialog>
   );
 }
 const save = () => screen.getByRole("button", { name: "Save changes" });
 
 beforeEach(() => {
+  sessionStorage.clear();
   team.now = member;
   team.writes = [];
   onClose.mockReset();
@@ -97,4 +98,22 @@ it("sends nothing if nothing was changed", async () => {
   await user.click(save());
   await waitFor(() => expect(onClose).toHaveBeenCalled());
   expect(team.writes).toEqual([]);
+});
+
+it("keeps what was typed until it is saved or cancelled", async () => {
+  const name = () => screen.getByLabelText("Full name");
+  const first = renderScreen(<Page />);
+  await first.user.type(name(), "-Nowak");
+  first.unmount();
+  const second = renderScreen(<Page />);
+  expect(name()).toHaveValue("Tomasz Kowalczyk-Nowak");
+  await second.user.click(screen.getByRole("button", { name: "Cancel" }));
+  expect(sessionStorage).toHaveLength(0);
+  second.unmount();
+  const third = renderScreen(<Page />);
+  expect(name()).toHaveValue("Tomasz Kowalczyk");
+  await third.user.type(name(), "-Nowak");
+  await third.user.click(save());
+  await waitFor(() => expect(onClose).toHaveBeenCalled());
+  expect(sessionStorage).toHaveLength(0);
 });

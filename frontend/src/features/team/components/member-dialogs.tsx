@@ -89,17 +89,19 @@ const editable = ({ full_name, role }: Member): EditMemberForm => ({ full_name, 
 
 export function EditMember({
   nonprofitId,
+  userId,
   member,
   onClose,
 }: {
   nonprofitId: string;
+  userId: string;
   member: Member;
   onClose: () => void;
 }) {
   const row = useMemo(() => editable(member), [member]);
-  const { form, attempt, meet } = useEditForm<EditMemberForm>({
+  const { form, attempt, meet, discard } = useEditForm<EditMemberForm>({
     row,
-    keptAs: null,
+    keptAs: `edit-member-${member.id}-${userId}`,
     resolver: zodResolver(editMemberSchema),
     mode: "onTouched",
     shouldFocusError: false,
@@ -108,12 +110,13 @@ export function EditMember({
   const cache = useQueryClient();
   const role = useWatch({ control: form.control, name: "role" });
   const submit = async (values: EditMemberForm) => {
-    const { changed, seen } = attempt(values);
+    const { changed, seen, succeeded } = attempt(values);
     try {
       const saved =
         Object.keys(changed).length === 0
           ? member
           : await change.mutateAsync({ id: member.id, seenRole: seen.role, ...changed });
+      succeeded();
       toast({
         title: t("team.updatedTitle"),
         description: t("team.updatedBody", { name: saved.full_name, role: t(`team.role.${saved.role}`) }),
@@ -149,7 +152,7 @@ export function EditMember({
         <Field<EditMemberForm> name="role" label={t("team.role")} hint={t(`team.roleHint.${role}`)}>
           {(control) => <Select options={roleOptions(allRoles)} {...control} />}
         </Field>
-        <DialogAnswers submit={t("team.save")} busy={change.isPending} busyLabel={t("common.saving")} />
+        <DialogAnswers submit={t("team.save")} busy={change.isPending} busyLabel={t("common.saving")} onCancel={discard} />
       </Form>
     </DialogContent>
   );

@@ -196,7 +196,9 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
         }}
       </QueryView>
       <Dialog open={editing !== null} onOpenChange={(open) => (open ? undefined : setEditing(null))}>
-        {editing ? <EditMember nonprofitId={nonprofitId} member={editing} onClose={() => setEditing(null)} /> : null}
+        {editing ? (
+          <EditMember nonprofitId={nonprofitId} userId={userId} member={editing} onClose={() => setEditing(null)} />
+        ) : null}
       </Dialog>
       <ConfirmDialog
         open={leaving !== null}
