@@ -1,8 +1,8 @@
 /** The team: invited by mail, edited, made inactive and active. */
-import { mailTo } from "./fixtures/api";
-import { found, invitationToken } from "./fixtures/staff";
+import { apiKey, mailTo } from "./fixtures/api";
+import { found, invitationToken, join } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
-import { expect, test } from "./fixtures/test";
+import { expect, test, type Account } from "./fixtures/test";
 
 test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   page,
@@ -101,4 +101,35 @@ test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   await page.getByRole("button", { name: "Deactivate Amélie Haïtien" }).click();
   await page.getByRole("alertdialog").getByRole("button", { name: "Deactivate" }).click();
   await expect(toast(page, "Update failed")).toContainText("An organization needs at least one active admin.");
+});
+
+test("an admin who gives up the role, then leaves the team, has the pages that go with it", async ({
+  page,
+  request,
+  people,
+}) => {
+  const { organization, admin } = await found(request, people);
+  const second = await join(request, people, admin, organization, "manager");
+  const promote = async (by: Account, { email }: Account) => {
+    const response = await request.patch(`/rest/v1/nonprofit_team_members?email=eq.${email}`, {
+      headers: { apikey: await apiKey(request), authorization: `Bearer ${by.accessToken}` },
+      data: { role: "admin" },
+    });
+    expect(response.ok(), await response.text()).toBe(true);
+  };
+  await promote(admin, second);
+  await people.signIn(page, admin);
+  await page.goto("/team-management");
+  await page.getByRole("button", { name: "Edit Amélie Haïtien" }).click();
+  await page.getByRole("dialog").getByLabel("Role").selectOption("Employee");
+  await page.getByRole("button", { name: "Save changes" }).click();
+  await expect(page).toHaveURL("/nonprofit-dashboard");
+  await expect(page.getByText(`Employee at ${organization.name}`)).toBeVisible();
+
+  await promote(second, admin);
+  await page.goto("/team-management");
+  await page.getByRole("button", { name: "Deactivate Amélie Haïtien" }).click();
+  await page.getByRole("alertdialog").getByRole("button", { name: "Deactivate" }).click();
+  // as for any admin without an organization
+  await expect(page).toHaveURL("/nonprofit-onboarding");
 });

@@ -50,11 +50,11 @@ vi.mock("@/lib/supabase", () => {
 });
 
 const onClose = vi.fn<() => void>();
-function Page() {
+function Page({ of = member }: { of?: Member }) {
   useQuery(teamQuery("np-001"));
   return (
     <Dialog open>
-      <EditMember nonprofitId="np-001" userId="u1" member={member} onClose={onClose} />
+      <EditMember nonprofitId="np-001" userId="u1" member={of} onClose={onClose} />
     </Dialog>
   );
 }
@@ -116,4 +116,17 @@ it("keeps what was typed until it is saved or cancelled", async () => {
   await third.user.click(save());
   await waitFor(() => expect(onClose).toHaveBeenCalled());
   expect(sessionStorage).toHaveLength(0);
+});
+
+it("reads the reader's own role again after changing it", async () => {
+  const refresh = vi.fn(() => Promise.resolve());
+  team.now = { ...member, user_id: "u1" };
+  const { user } = renderScreen(<Page of={team.now} />, { session: { refresh } });
+  await user.type(screen.getByLabelText("Full name"), "-Nowak");
+  await user.click(save());
+  await waitFor(() => expect(onClose).toHaveBeenCalledOnce());
+  expect(refresh).not.toHaveBeenCalled();
+  await user.selectOptions(screen.getByLabelText("Role"), "Employee");
+  await user.click(save());
+  await waitFor(() => expect(refresh).toHaveBeenCalledOnce());
 });

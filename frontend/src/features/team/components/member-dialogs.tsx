@@ -10,6 +10,7 @@ import { Select } from "@/components/ui/select";
 import { useEditForm } from "@/lib/edit-form";
 import { errorHint, isNotFound } from "@/lib/errors";
 import { readKept, useKeptForm } from "@/lib/kept-form";
+import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/team";
@@ -107,6 +108,7 @@ export function EditMember({
     shouldFocusError: false,
   });
   const change = useChangeMember(nonprofitId);
+  const { refresh } = useSession();
   const cache = useQueryClient();
   const role = useWatch({ control: form.control, name: "role" });
   const submit = async (values: EditMemberForm) => {
@@ -122,6 +124,8 @@ export function EditMember({
         description: t("team.updatedBody", { name: saved.full_name, role: t(`team.role.${saved.role}`) }),
       });
       onClose();
+      // another role of one's own has other pages
+      if (member.user_id === userId && changed.role) void refresh().catch(() => undefined);
     } catch (error) {
       // the team has been read again by now
       const now = cache.getQueryData(teamQuery(nonprofitId).queryKey)?.find(({ id }) => id === member.id);

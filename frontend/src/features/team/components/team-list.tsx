@@ -12,6 +12,7 @@ import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { errorMessage } from "@/lib/errors";
 import { formatDate } from "@/lib/format";
+import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { parseAsSearch, replacing } from "@/lib/url-state";
 import { useFailureToast } from "@/lib/use-failure-toast";
@@ -119,6 +120,7 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
   const query = useQuery(teamQuery(nonprofitId));
   useFailureToast(query.isError, t("team.errorTitle"), t("team.failed"));
   const change = useChangeMember(nonprofitId);
+  const { refresh } = useSession();
   const resend = useResendInvitation(nonprofitId);
   const [editing, setEditing] = useState<Member | null>(null);
   const [leaving, setLeaving] = useState<Member | null>(null);
@@ -141,6 +143,8 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
               ? { title: t("team.activatedTitle"), description: t("team.activatedBody", { name }) }
               : { title: t("team.deactivatedTitle"), description: t("team.deactivatedBody", { name }) },
           );
+          // the reader has left
+          if (member.user_id === userId) void refresh().catch(() => undefined);
         },
         onError: failed,
       },
