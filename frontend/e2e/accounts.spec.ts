@@ -125,6 +125,9 @@ test.describe("signing up", () => {
     await expect(password(page)).toHaveAccessibleDescription(/Password must be at least 8 characters/);
     await expect(password(page)).toHaveAttribute("aria-invalid", "true");
     await accessible(page);
+    // the server's limit, in bytes
+    await password(page).fill("é".repeat(37));
+    await expect(password(page)).toHaveAccessibleDescription(/Use a shorter password: at most 72 letters or numbers/);
     await password(page).fill(PASSWORD);
     await signUp(page).click();
     const again = page.getByLabel("Confirm password");

@@ -9,8 +9,15 @@ export const email = () =>
     .trim()
     .pipe(z.email(t("validation.email")));
 
+/** A password's length limit on the server, in bytes of UTF-8: bcrypt would ignore what follows. */
+const PASSWORD_BYTES = 72;
+
 /** The password of a new account. */
-export const newPassword = () => z.string().min(8, t("validation.password"));
+export const newPassword = () =>
+  z
+    .string()
+    .min(8, t("validation.password"))
+    .refine((typed) => new TextEncoder().encode(typed).length <= PASSWORD_BYTES, t("validation.passwordTooLong"));
 
 /** The database's length limit, checked at the field before sending. */
 export const tooLong = (max: number) => t("validation.tooLong", { max });

@@ -6,6 +6,7 @@ export const validation = define("validation", {
   useIt: "Yes, change it",
   email: "Please enter a valid email address",
   password: "Password must be at least 8 characters",
+  passwordTooLong: "Use a shorter password: at most 72 letters or numbers. A letter with an accent counts as two.",
   passwordsDiffer: "Passwords do not match",
   confirmPassword: "Please confirm your password",
   fullName: "Full name is required",
