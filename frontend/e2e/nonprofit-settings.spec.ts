@@ -65,6 +65,8 @@ test("settings: admins change them, managers read them; the logo; help categorie
   await expect(page.getByText("You already have a category with this name.")).toBeVisible();
   await accessible(page, page.getByRole("main"));
   await page.getByLabel("Category name").fill("Rent Support");
+  await page.reload();
+  await expect(page.getByLabel("Category name")).toHaveValue("Rent Support");
   await page.getByRole("button", { name: "Add category" }).click();
   await expect(toast(page, "Category added")).toBeVisible();
   await page.getByRole("button", { name: "Delete Rent Support" }).click();
@@ -83,4 +85,28 @@ test("settings: admins change them, managers read them; the logo; help categorie
   await expect(theirs.getByRole("button", { name: "Add category" })).toHaveCount(0);
   await accessible(theirs);
   await context.close();
+});
+
+test("the public page shows new settings and help categories at once", async ({ page, request, people }) => {
+  const { organization, admin } = await found(request, people);
+  await people.signIn(page, admin);
+  await page.goto("/nonprofit-settings");
+  const publicPage = page.getByRole("link", { name: "See your public page" });
+  await publicPage.click();
+  const main = page.getByRole("main");
+  await expect(main).toContainText("We keep families fed and housed.");
+  await page.goBack();
+  await page.getByLabel("Mission").fill("We repair boats.");
+  await page.getByRole("button", { name: "Save changes" }).click();
+  await expect(toast(page, "Settings saved")).toBeVisible();
+  await publicPage.click();
+  await expect(main).toContainText("We repair boats.", { timeout: 5000 });
+  await page.goBack();
+  await page.getByRole("tab", { name: "Help Categories" }).click();
+  await page.getByLabel("Category name").fill("Boat repairs");
+  await page.getByRole("button", { name: "Add category" }).click();
+  await expect(toast(page, "Category added")).toBeVisible();
+  await publicPage.click();
+  await expect(page).toHaveURL(`/nonprofit/${organization.id}`);
+  await expect(main).toContainText("Boat repairs", { timeout: 5000 });
 });

@@ -35,6 +35,7 @@ function useCategoryWrite<Input>(nonprofitId: string, write: (input: Input) => P
       Promise.all([
         cache.invalidateQueries({ queryKey: keyOf(nonprofitId) }),
         cache.invalidateQueries({ queryKey: [...reads.nonprofitDashboard, nonprofitId] }),
+        cache.invalidateQueries({ queryKey: reads.directory }),
       ]),
   });
 }

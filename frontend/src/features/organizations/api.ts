@@ -1,5 +1,6 @@
 /** Organizations: founding one, its settings and its logo. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { reads } from "@/lib/query-keys";
 import type { NonprofitRole } from "@/lib/session";
 import { replacePicture } from "@/lib/pictures";
 import { z } from "zod";
@@ -129,9 +130,19 @@ const columns: {
 const columnsOf = (form: Partial<SettingsForm>, keys: readonly (keyof SettingsForm)[]) =>
   Object.fromEntries(keys.map((key) => columns[key](form[key] ?? "")));
 
+/** After a change of what an organization says of itself: its settings, and what the public sees of it. */
+function useReadAgain(id: string) {
+  const cache = useQueryClient();
+  return () =>
+    Promise.all([
+      cache.invalidateQueries({ queryKey: organizationKeys.details(id) }),
+      cache.invalidateQueries({ queryKey: reads.directory }),
+    ]);
+}
+
 /** Saves all changes in one step, or nothing if a colleague has changed the same fields. */
 export function useSaveOrganization(id: string) {
-  const cache = useQueryClient();
+  const readAgain = useReadAgain(id);
   return useMutation({
     /** `changed`: the fields that this person changed; `seen`: what the page showed of them. */
     mutationFn: async ({ changed, seen }: { changed: Partial<SettingsForm>; seen: SettingsForm }) => {
@@ -142,7 +153,7 @@ export function useSaveOrganization(id: string) {
         nothing,
       );
     },
-    onSuccess: () => cache.invalidateQueries({ queryKey: organizationKeys.details(id) }),
+    onSuccess: readAgain,
   });
 }
 
@@ -156,7 +167,7 @@ async function pointToLogo(id: string, path: string | null): Promise<void> {
 
 /** Replaces the logo. */
 export function useSaveLogo(id: string) {
-  const cache = useQueryClient();
+  const readAgain = useReadAgain(id);
   return useMutation({
     mutationFn: ({ file, previous }: { file: File; previous: string | null }) =>
       replacePicture({
@@ -167,19 +178,19 @@ export function useSaveLogo(id: string) {
         before: previous,
         pointTo: (path) => pointToLogo(id, path),
       }),
-    onSuccess: () => cache.invalidateQueries({ queryKey: organizationKeys.details(id) }),
+    onSuccess: readAgain,
   });
 }
 
 export function useRemoveLogo(id: string) {
-  const cache = useQueryClient();
+  const readAgain = useReadAgain(id);
   return useMutation({
     mutationFn: async (path: string) => {
       await pointToLogo(id, null);
       const supabase = await getSupabase();
       await supabase.storage.from("logos").remove([path]);
     },
-    onSuccess: () => cache.invalidateQueries({ queryKey: organizationKeys.details(id) }),
+    onSuccess: readAgain,
   });
 }
 
