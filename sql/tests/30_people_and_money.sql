@@ -106,7 +106,11 @@ begin
   -- limits: per address, per organization and hour
   update private.app_settings set value = '1' where key = 'rate_limit_factor';
   delete from private.rate_limits;
-  for i in 1 .. 5 loop perform tests.act('admin_y', 'select public.resend_team_invitation(''m-wait'')'); end loop;
+  for i in 1 .. 5 loop
+    update public.nonprofit_team_members set invited_at = now() - interval '10 seconds' where id = 'm-wait';
+    perform tests.act('admin_y', 'select public.resend_team_invitation(''m-wait'')');
+  end loop;
+  update public.nonprofit_team_members set invited_at = now() - interval '10 seconds' where id = 'm-wait';
   perform tests.check('admin_y', 'select public.resend_team_invitation(''m-wait'')', 'hint:rate_limited');
   for i in 1 .. 15 loop
     perform tests.run('admin_y', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name) values (''y'', ''n' || i || '@tests.example'', ''N'')');
@@ -129,7 +133,12 @@ begin
   perform tests.check('alice', 'select public.accept_team_invitation(' || quote_literal(t) || ')', 'hint:invitation_foreign');
   perform tests.check('bob', 'select public.accept_team_invitation(''guess'')', 'hint:invitation_unknown');
   perform tests.check('manager', 'select public.resend_team_invitation(''m-bob'')', 'hint:role_not_allowed');
+  update public.nonprofit_team_members set invited_at = now() - interval '9 seconds' where id = 'm-bob';
+  perform tests.same('a second press sends nothing', tests.act('admin', 'select public.resend_team_invitation(''m-bob'')'), '{"sent": true}');
+  perform tests.same('one mail', tests.mails('bob@tests.example', 'Join%'), 1);
+  update public.nonprofit_team_members set invited_at = now() - interval '10 seconds' where id = 'm-bob';
   perform tests.act('admin', 'select public.resend_team_invitation(''m-bob'')');
+  perform tests.same('another mail', tests.mails('bob@tests.example', 'Join%'), 2);
   perform tests.check('bob', 'select public.accept_team_invitation(' || quote_literal(t) || ')', 'hint:invitation_expired');
   t2 := substring(tests.mail_text('bob@tests.example', 'Join%') from 'token=([0-9a-f]{64})');
   r := tests.act('bob', 'select public.accept_team_invitation(' || quote_literal(t2) || ')');

@@ -269,6 +269,7 @@ begin
   return sent;
 end $$;
 
+-- A second press of the button sends nothing: it would end the link in the mail that has just been sent.
 create or replace function public.resend_team_invitation(member_id text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -282,6 +283,7 @@ begin
   if not private.may_invite() then
     perform private.fail(403, 'address_unproved', 'Confirm your own email address first. Then the invitation goes out.');
   end if;
+  if m.invited_at > now() - interval '10 seconds' then return '{"sent": true}'; end if;
   perform private.invite(m);
   return '{"sent": true}';
 end $$;

@@ -44,6 +44,8 @@ interface Acts {
   onActivate: (member: Member) => void;
   onDeactivate: (member: Member) => void;
   onResend: (member: Member) => void;
+  /** The member whose invitation is being sent again. */
+  resending: string | null;
 }
 
 function MemberActs({ member, acts }: { member: Member; acts: Acts }) {
@@ -55,7 +57,12 @@ function MemberActs({ member, acts }: { member: Member; acts: Acts }) {
         {t("team.edit")}
       </Button>
       {member.is_active && invited ? (
-        <Button variant="quiet" aria-label={t("team.sendAgainNamed", { name })} onClick={() => acts.onResend(member)}>
+        <Button
+          variant="quiet"
+          aria-label={t("team.sendAgainNamed", { name })}
+          busy={acts.resending === member.id}
+          onClick={() => acts.onResend(member)}
+        >
           {t("team.sendAgain")}
         </Button>
       ) : null}
@@ -153,6 +160,7 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
     onEdit: setEditing,
     onActivate: (member) => setActive(member, true),
     onDeactivate: setLeaving,
+    resending: resend.isPending ? resend.variables : null,
     onResend: (member) =>
       resend.mutate(member.id, {
         onSuccess: () =>
