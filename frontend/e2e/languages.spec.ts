@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Page } from "@playwright/test";
 import { mailTo, rpc, tokenOf } from "./fixtures/api";
-import { answersOf } from "./fixtures/staff";
+import { answersOf, ask, found } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 import { holds, startsWith, wordsOf } from "./fixtures/words";
 
@@ -57,6 +57,30 @@ test("a user's language applies to other devices and notifications", async ({ pa
   await phone.goto("/notifications");
   await expect(phone.getByText(`Demann ou ${number} pou Èd pou manje nan wout.`)).toBeVisible();
   await other.close();
+});
+
+test("the budget names kinds of help, and donors without a name, in the reader's language", async ({
+  page,
+  people,
+  request,
+}) => {
+  const say = await wordsOf("es");
+  const { organization, admin } = await found(request, people);
+  const sent = await ask(request, people, [organization]);
+  const about = { request_id: sent.id, nonprofit_id: organization.id };
+  await rpc(request, admin.accessToken, "approve_request", { ...about, amount: 100 });
+  const gift = { nonprofit_id: organization.id, amount: "75", email: "quiet@mail.example", key: randomUUID() };
+  const { donation_id } = await rpc<{ donation_id: string }>(request, null, "pledge_donation", { input: gift });
+  await rpc(request, admin.accessToken, "receive_donation", { donation_id });
+  await people.signIn(page, admin);
+  await page.goto("/nonprofit-budget?lang=es");
+  await expect(page.getByRole("row").filter({ hasText: "75" })).toContainText(say("budget.anonymous"));
+  await page.getByRole("tab", { name: say("budget.tabPayouts") }).click();
+  await page.getByRole("button", { name: say("budget.payNamed", { number: sent.number }) }).click();
+  await expect(page.getByRole("dialog")).toContainText(say("names.Food Assistance"));
+  await expect(page.getByRole("dialog")).not.toContainText("Food Assistance");
+  await page.goto("/notifications");
+  await expect(page.getByText(say("notification.aDonor")).first()).toBeVisible();
 });
 
 const PHOTO = { name: "letter.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4 letter") };

@@ -82,6 +82,27 @@ begin
   perform tests.same('mailed in Creole', tests.mails('alice@tests.example', '%: yo refize demann ou') + tests.mails('alice@tests.example', '%: yon òganizasyon pa t kapab ede'), 1);
 end $$;
 
+-- The role in an invitation, and a donor without a name: stored as none, told in the reader's language.
+do $$
+declare d jsonb; n public.notifications;
+begin
+  perform tests.act('alice', 'select to_jsonb(public.keep_language(''es''))');
+  perform tests.run('admin', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name, role) values (''x'', ''alice@tests.example'', ''Alice'', ''employee'')');
+  perform tests.same('role', tests.mail_text('alice@tests.example', 'Únete a%') like '%a su equipo (personal)%', true);
+  perform tests.same('in English', private.say('en', 'mail.invitation.p1', '{"nonprofit": "X", "role": "employee"}') like 'X invites you to join its team as employee.%', true);
+  d := tests.act('anon', 'select public.pledge_donation(''{"nonprofit_id": "x", "amount": "12", "email": "quiet@tests.example", "key": "' || gen_random_uuid() || '"}'')');
+  select * into n from public.notifications where user_id = tests.id('manager') and code = 'pledged' and params ->> 'amount' = '12';
+  perform tests.same('no name', n.params ->> 'donor', '');
+  perform tests.same('English words', n.message, 'A donor wants to give. Mark it received when the money is here.');
+  perform tests.act('manager', 'select public.receive_donation(' || quote_literal(d ->> 'donation_id') || ')');
+  perform tests.same('nor in the ledger', (select donor from public.budget_transactions where donation_id = d ->> 'donation_id'), null::text);
+  update public.profiles set full_name = null, email = null where id = tests.id('donor');
+  perform tests.act('donor', 'select public.reply_to_donor_message(''dm-1'', ''Thanks'')');
+  perform tests.same('nor in the inbox', (select from_name from public.donor_message_replies where message = 'Thanks'), '');
+  select * into n from public.notifications where user_id = tests.id('manager') and code = 'donorAnswered';
+  perform tests.same('an answer', n.message, 'A donor: Re: Hello all');
+end $$;
+
 -- Sign-in mails: the profile's language, or else the one of the sign-up; links with valid targets.
 do $$
 declare

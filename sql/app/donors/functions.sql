@@ -190,7 +190,7 @@ begin
     end if;
   end if;
   perform private.require_rate('reply:' || uid, 30, interval '1 hour');
-  select coalesce(nullif(p.full_name, ''), p.email, 'A donor') into who from public.profiles p where p.id = uid;
+  select coalesce(nullif(p.full_name, ''), p.email, '') into who from public.profiles p where p.id = uid;
   insert into public.donor_message_replies (message_id, nonprofit_id, donor_user_id, from_name, subject, message, reply_key)
   values (m.id, m.nonprofit_id, uid, left(who, 200), 'Re: ' || m.subject, b, reply_to_donor_message.key) returning id into new_id;
   perform private.keep_content('reply:' || uid, reply_to_donor_message.key, to_jsonb(b));

@@ -83,8 +83,8 @@ language sql immutable set search_path = '' as $$
     else to_char(p_day, 'FMMonth FMDD, YYYY') end
 $$;
 
--- A message of the catalogue (frontend/src/messages/en) with its parameters; null where there is none. `amount`, `date`
--- and `category` are localized; `count` selects the plural form.
+-- A message of the catalogue (frontend/src/messages/en) with its parameters; null where there is none. `amount`, `date`,
+-- `category` and `role` are localized, an empty `donor` is 'A donor'; `count` selects the plural form.
 create or replace function private.say(p_language text, p_key text, p_params jsonb) returns text
 language plpgsql immutable set search_path = '' as $$
 declare
@@ -103,6 +103,10 @@ begin
   if params ? 'category' then
     params := jsonb_set(params, '{category}', coalesce(words -> ('names.' || (params ->> 'category')), params -> 'category'));
   end if;
+  if params ? 'role' then
+    params := jsonb_set(params, '{role}', coalesce(words -> ('mail.role.' || (params ->> 'role')), params -> 'role'));
+  end if;
+  if params ->> 'donor' = '' then params := jsonb_set(params, '{donor}', coalesce(words -> 'notification.aDonor', '""')); end if;
   return (select string_agg(x[1] || case when x[2] is null then '' else coalesce(params ->> x[2], '{' || x[2] || '}') end, '' order by i)
     from regexp_matches(message #>> '{}', '([^{]*)(?:\{(\w+)\}|$)', 'g') with ordinality t (x, i));
 end $$;

@@ -181,7 +181,7 @@ declare org text;
 begin
   select n.name into org from public.nonprofits n where n.id = d.nonprofit_id;
   insert into public.budget_transactions (nonprofit_id, type, amount, donation_id, donor, created_by, date)
-  values (d.nonprofit_id, 'Donation', d.amount, d.id, coalesce(nullif(d.donor_name, ''), 'A donor'), auth.uid(), d.received_at);
+  values (d.nonprofit_id, 'Donation', d.amount, d.id, nullif(d.donor_name, ''), auth.uid(), d.received_at);
   perform private.notify(d.donor_user_id, 'success', 'donationReceived', jsonb_build_object('nonprofit', org, 'amount', d.amount), '/donor-dashboard');
 end $$;
 
@@ -275,7 +275,7 @@ begin
   values (n.id, uid, coalesce(left(private.clean(input ->> 'name'), 200), (select p.full_name from public.profiles p where p.id = uid), ''), mail, a, k)
   returning * into d;
   perform private.keep_content('pledge', k, content);
-  perform private.notify_staff(n.id, 'info', 'pledged', jsonb_build_object('amount', a, 'donor', coalesce(nullif(d.donor_name, ''), 'A donor')), '/nonprofit-budget', null, array['admin', 'manager']);
+  perform private.notify_staff(n.id, 'info', 'pledged', jsonb_build_object('amount', a, 'donor', d.donor_name), '/nonprofit-budget', null, array['admin', 'manager']);
   perform private.mail_words(mail, private.caller_language(), 'pledged', jsonb_build_object('amount', a, 'nonprofit', n.name),
     jsonb_build_object('unsubscribe', private.unsubscribe_link(n.id, mail)));
   return jsonb_build_object('donation_id', d.id, 'nonprofit', n.name, 'amount', a, 'repeated', false);

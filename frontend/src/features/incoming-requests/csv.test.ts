@@ -1,4 +1,5 @@
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
+import { translate, translateMore } from "@/messages/translate";
 import { incomingCsv } from "./csv";
 import type { IncomingRow } from "./types";
 
@@ -19,6 +20,8 @@ const row: IncomingRow = {
   assigned_to: null,
   requester_name: "Marie-Thérèse Désir-Beauvoir",
 };
+
+afterEach(() => translate("en"));
 
 it("writes one line per request without the requester's name", () => {
   const csv = incomingCsv([
@@ -41,4 +44,10 @@ it("writes one line per request without the requester's name", () => {
     "",
   ]);
   expect(csv).not.toContain("Marie");
+});
+
+it("names kinds of help in the reader's language", async () => {
+  await translate("es");
+  await translateMore("es", "rest");
+  expect(incomingCsv([{ ...row, category: "Rent Support" }])).toContain("REQ-001,Ayuda con el alquiler,2026-11-17,");
 });

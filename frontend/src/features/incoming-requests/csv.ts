@@ -1,4 +1,5 @@
 import { toCsv } from "@/lib/csv";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import type { IncomingRow } from "./types";
@@ -20,7 +21,7 @@ export const incomingCsv = (rows: readonly IncomingRow[]): string =>
     ],
     rows.map((row) => [
       row.request_number,
-      row.category,
+      localName(row.category),
       row.submitted_at.slice(0, 10),
       row.amount_requested,
       statusWord(row.status),

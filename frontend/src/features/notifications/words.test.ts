@@ -25,6 +25,8 @@ it("translates notifications with money, kinds of help and numbers", async () =>
   expect(notificationWords(sent).message).toBe("Tu solicitud REQ-009 (Ayuda con el alquiler) va en camino.");
   const unanswered = { ...approved, code: "unanswered", params: { number: "REQ-009", date: "2026-08-05" } };
   expect(notificationWords(unanswered).message).toContain(`Se borra el ${formatDate("2026-08-05")}.`);
+  const pledged = { ...approved, code: "pledged", params: { amount: 40, donor: "" } };
+  expect(notificationWords(pledged).message).toMatch(/^Un donante /);
   const open = (count: number) => notificationWords({ ...approved, code: "couldNotHelp", params: { count } }).message;
   expect(open(1)).toContain("1 organización más");
   expect(open(2)).toContain("2 organizaciones más");

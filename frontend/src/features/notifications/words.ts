@@ -12,6 +12,8 @@ function readable(params: unknown): Params {
       if (name === "amount" && typeof value === "number") return [[name, formatMoney(value)]];
       if (name === "date" && typeof value === "string") return [[name, formatDate(value)]];
       if (name === "category" && typeof value === "string") return [[name, localName(value)]];
+      // who gave or wrote without a name
+      if (name === "donor" && value === "") return [[name, translated("notification.aDonor") ?? value]];
       return typeof value === "string" || typeof value === "number" ? [[name, value]] : [];
     }),
   );

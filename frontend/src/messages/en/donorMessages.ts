@@ -33,6 +33,7 @@ export const donorMessages = define("donorMessages", {
   inboxFailed: "We could not load the inbox",
   sentFailed: "We could not load your messages",
   from: "From {name}",
+  fromADonor: "From a donor",
   mailed: "{mailed} of {all} mailed. The rest follows; you can leave this page.",
   recipients: { one: "To one donor", other: "To {count} donors" },
   unread: "New",

@@ -137,6 +137,10 @@ export const mail = define("mail", {
   "invitation.heading": "Join {nonprofit}",
   "invitation.p1":
     "{nonprofit} invites you to join its team as {role}. Sign in or sign up with this email address, then accept.",
+  "role.admin": "admin",
+  "role.manager": "manager",
+  "role.employee": "employee",
+  "role.volunteer": "volunteer",
   "invitation.button": "Accept the invitation",
   "invitation.after": "The invitation is good for 14 days and works once.",
   "invitation.why": "You get this mail because {nonprofit} added this address to its team.",

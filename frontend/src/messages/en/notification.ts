@@ -57,6 +57,8 @@ export const notification = define("notification", {
   "handedOver.body": "{category}. You look after it now.",
   "pledged.title": "New pledge: {amount}",
   "pledged.body": "{donor} wants to give. Mark it received when the money is here.",
+  /** Who gave or wrote without a name. */
+  aDonor: "A donor",
   "donorAnswered.title": "A donor answered",
   "donorAnswered.body": "{donor}: Re: {subject}",
   "joined.title": "Team Member Added",

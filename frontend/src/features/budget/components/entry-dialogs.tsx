@@ -8,6 +8,7 @@ import { Input } from "@/components/ui/input";
 import { fieldErrors } from "@/lib/errors";
 import { formatMoney } from "@/lib/format";
 import { readKept, useKeptForm } from "@/lib/kept-form";
+import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
 import { useSendKey } from "@/lib/use-send-key";
 import { t } from "@/messages";
@@ -122,7 +123,7 @@ export function PayoutDialog({ nonprofitId, userId, grant, onClose }: EntryProps
   return (
     <DialogContent
       title={t("budget.payoutTitle")}
-      description={t("budget.payoutAbout", { number: grant.request_number, category: grant.category })}
+      description={t("budget.payoutAbout", { number: grant.request_number, category: localName(grant.category) })}
       dirty={form.formState.isDirty}
     >
       <Form form={form} onSubmit={submit} error={record.error} errorTitle={t("budget.failedTitle")}>

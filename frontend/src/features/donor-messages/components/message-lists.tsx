@@ -129,7 +129,7 @@ export function Inbox({ nonprofitId, onCompose }: ListProps) {
           subject={item.subject}
           meta={
             <>
-              <span>{t("donorMessages.from", { name: item.from })}</span>
+              <span>{item.from ? t("donorMessages.from", { name: item.from }) : t("donorMessages.fromADonor")}</span>
               <span>{agoWords(item.date)}</span>
             </>
           }
