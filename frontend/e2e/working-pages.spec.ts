@@ -322,6 +322,56 @@ test("notifications: three tabs with counts, read one, read all, delete, relativ
   await expect(page.getByRole("heading", { name: "No notifications" })).toBeVisible();
 });
 
+test("notifications beyond the first page are counted, marked and reached", async ({ page, people, request }) => {
+  const { organization } = await found(request, people);
+  const person = await people.create("requester", "Marie-Thérèse Désir");
+  await rpc(request, person.accessToken, "select_nonprofit", { nonprofit_id: organization.id });
+  await submitAs(request, person, [organization]);
+  await people.signIn(page, person);
+  // as many as a requester has after years: a page of them, and one more behind it
+  let read = false;
+  const row = (index: number) => ({
+    id: `n${index}`,
+    type: "info",
+    title: `Notice ${index}`,
+    message: "Words",
+    code: null,
+    params: null,
+    link: null,
+    date: new Date(Date.now() - index * 60_000).toISOString(),
+    read,
+  });
+  await page.route("**/rest/v1/notifications?*", async (route) => {
+    const url = new URL(route.request().url());
+    const wanted = url.searchParams.get("read");
+    const all = wanted === null || wanted === `eq.${read}` ? 101 : 0;
+    if (route.request().method() === "HEAD")
+      return route.fulfill({
+        headers: { "content-range": `*/${all}`, "access-control-expose-headers": "content-range" },
+      });
+    const [offset, limit] = ["offset", "limit"].map((name) => Number(url.searchParams.get(name)));
+    const rows = Array.from({ length: all }, (_, index) => row(index)).slice(offset, (offset ?? 0) + (limit ?? 0));
+    return route.fulfill({ json: rows });
+  });
+  await page.route("**/rest/v1/rpc/mark_all_notifications_read", (route) => {
+    read = true;
+    return route.fulfill({ json: 101 });
+  });
+  await page.goto("/notifications?tab=unread");
+  const items = page.getByRole("tabpanel").getByRole("listitem");
+  await expect(page.getByRole("tab", { name: /^All/ })).toContainText("101");
+  await expect(items).toHaveCount(100);
+  await page.getByRole("button", { name: "Show older ones" }).click();
+  await expect(items).toHaveCount(101);
+  await expect(items.last()).toContainText("Notice 100");
+  await expect(page.getByRole("button", { name: "Show older ones" })).toHaveCount(0);
+  await page.getByRole("button", { name: "Mark all as read" }).click();
+  await expect(page.getByRole("tab", { name: /^Unread/ })).toContainText("0");
+  await expect(page.getByRole("button", { name: "Mark all as read" })).toHaveCount(0);
+  await page.getByRole("tab", { name: /^Read/ }).click();
+  await expect(items).toHaveCount(100);
+});
+
 test("My Profile: three fields, account details, a link to the password", async ({ page, people, request }) => {
   const { admin } = await found(request, people);
   await people.signIn(page, admin);

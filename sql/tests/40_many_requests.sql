@@ -106,7 +106,7 @@ begin
   perform pg_temp.reads('alice', 'select id, name from public.request_documents', 200);
   perform pg_temp.reads('alice', 'select request_id, state from public.request_nonprofits', 200);
   perform pg_temp.reads('alice', 'select id from storage.objects where bucket_id = ''request-documents'' and name = ''many-500/a.pdf''', 50);
-  perform pg_temp.reads('alice', 'select id, type, title, message, link, date, read from public.notifications where user_id = ' || alice || ' order by date desc limit 200', 300);
+  perform pg_temp.reads('alice', 'select id, type, title, message, link, date, read from public.notifications where user_id = ' || alice || ' order by date desc, id limit 100', 300);
   perform pg_temp.reads('alice', 'select count(*) from public.notifications where user_id = ' || alice || ' and not read', 300);
   perform pg_temp.reads('anon', 'select public.request_status(''REQ-500007'')', 20);
   -- Staff of x: 202 requests of 10,003. A page and its count each read them twice, as parts and as requests.

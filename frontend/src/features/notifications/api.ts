@@ -1,5 +1,5 @@
 /** Notifications: the list, the unread badge, and their actions. */
-import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { whileDown } from "@/lib/live";
 import { reads } from "@/lib/query-keys";
 import { getSupabase } from "@/lib/supabase";
@@ -23,38 +23,48 @@ export interface Notification {
 
 const keys = {
   all: reads.notifications,
-  list: (userId: string) => [...keys.all, userId, "list"] as const,
-  unread: (userId: string) => [...keys.all, userId, "unread"] as const,
+  list: (userId: string, which: Which) => [...keys.all, userId, "list", which] as const,
+  count: (userId: string, which: Which) => [...keys.all, userId, "count", which] as const,
 };
 
-/** The newest 200, newest first. */
-export const notificationsQuery = (userId: string) =>
-  queryOptions({
-    queryKey: keys.list(userId),
-    queryFn: async (): Promise<Notification[]> => {
+export type Which = "all" | "unread" | "read";
+
+export const NOTIFICATIONS_PAGE = 100;
+
+/** Newest first, paginated. */
+export const notificationsQuery = (userId: string, which: Which) =>
+  infiniteQueryOptions({
+    queryKey: keys.list(userId, which),
+    initialPageParam: 0,
+    queryFn: async ({ pageParam: from }): Promise<Notification[]> => {
       const supabase = await getSupabase();
-      const { data, error } = await supabase
+      let query = supabase
         .from("notifications")
         .select("id, type, title, message, code, params, link, date, read")
-        .eq("user_id", userId)
+        .eq("user_id", userId);
+      if (which !== "all") query = query.eq("read", which === "read");
+      const { data, error } = await query
         .order("date", { ascending: false })
-        .limit(200);
+        .order("id")
+        .range(from, from + NOTIFICATIONS_PAGE - 1);
       if (error) throw error;
       return data as Notification[];
     },
+    getNextPageParam: (last, pages) =>
+      last.length < NOTIFICATIONS_PAGE ? undefined : pages.length * NOTIFICATIONS_PAGE,
+    // one that comes between two readings moves the others: none is shown twice
+    select: ({ pages }) => [...new Map(pages.flat().map((item) => [item.id, item])).values()],
     refetchInterval: whileDown,
   });
 
-const unreadQuery = (userId: string) =>
+const countQuery = (userId: string, which: "all" | "unread") =>
   queryOptions({
-    queryKey: keys.unread(userId),
+    queryKey: keys.count(userId, which),
     queryFn: async (): Promise<number> => {
       const supabase = await getSupabase();
-      const { count, error } = await supabase
-        .from("notifications")
-        .select("id", { count: "exact", head: true })
-        .eq("user_id", userId)
-        .eq("read", false);
+      let query = supabase.from("notifications").select("id", { count: "exact", head: true }).eq("user_id", userId);
+      if (which === "unread") query = query.eq("read", false);
+      const { count, error } = await query;
       if (error) throw error;
       return count ?? 0;
     },
@@ -63,7 +73,16 @@ const unreadQuery = (userId: string) =>
 
 /** The badge's number; 0 until known. */
 export function useUnreadCount(userId: string): number {
-  return useQuery(unreadQuery(userId)).data ?? 0;
+  return useQuery(countQuery(userId, "unread")).data ?? 0;
+}
+
+/** How many there are of each, whatever the page has loaded; undefined until known. */
+export function useNotificationCounts(userId: string): Record<Which, number> | undefined {
+  const { data: all } = useQuery(countQuery(userId, "all"));
+  const { data: unread } = useQuery(countQuery(userId, "unread"));
+  if (all === undefined || unread === undefined) return undefined;
+  // read one after the other: one may be newer
+  return { all, unread, read: Math.max(0, all - unread) };
 }
 
 function useNotificationMutation<V>(write: (variables: V) => Promise<void>) {

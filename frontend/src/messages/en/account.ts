@@ -101,6 +101,7 @@ export const account = define("account", {
   tabUnread: "Unread",
   tabRead: "Read",
   markAllRead: "Mark all as read",
+  showOlder: "Show older ones",
   markRead: "Mark as read",
   deleteNotification: "Delete",
   notificationMenu: "More about “{title}”",

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { CheckCheck } from "lucide-react";
 import { LetterArt } from "@/components/art/letter";
 import { DashboardPage } from "@/components/pages";
@@ -6,7 +6,7 @@ import { QueryView } from "@/components/query-view";
 import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
-import { notificationsQuery, useMarkAllRead, type Notification } from "@/features/notifications/api";
+import { notificationsQuery, useMarkAllRead, useNotificationCounts } from "@/features/notifications/api";
 import { NotificationItem } from "@/features/notifications/notification-item";
 import { errorMessage } from "@/lib/errors";
 import { useUser } from "@/lib/session";
@@ -16,7 +16,6 @@ import { t } from "@/messages";
 import "@/messages/en/account";
 
 const tabs = ["all", "unread", "read"] as const;
-type TabName = (typeof tabs)[number];
 
 const emptyBody = {
   all: "account.noneBody",
@@ -25,22 +24,18 @@ const emptyBody = {
 } as const;
 const tabWords = { all: "account.tabAll", unread: "account.tabUnread", read: "account.tabRead" } as const;
 
-const chosen = (items: readonly Notification[], tab: TabName) =>
-  tab === "all" ? items : items.filter((item) => item.read === (tab === "read"));
-
 export function Component() {
   const user = useUser();
-  const query = useQuery(notificationsQuery(user.id));
-  const markAll = useMarkAllRead();
   const [tab, setTab] = useTab(tabs);
-  const items = query.data ?? [];
-  const unread = chosen(items, "unread").length;
+  const query = useInfiniteQuery(notificationsQuery(user.id, tab));
+  const counts = useNotificationCounts(user.id);
+  const markAll = useMarkAllRead();
   return (
     <DashboardPage
       title={t("account.notificationsTitle")}
       lead={t("account.notificationsLead")}
       action={
-        unread > 0 ? (
+        counts && counts.unread > 0 ? (
           <Button
             busy={markAll.isPending}
             onClick={() =>
@@ -59,12 +54,7 @@ export function Component() {
       <Tabs value={tab} onValueChange={setTab}>
         <TabsList aria-label={t("account.notificationsTitle")}>
           {tabs.map((name) => (
-            <Tab
-              key={name}
-              value={name}
-              count={query.data ? chosen(items, name).length : undefined}
-              hot={name === "unread"}
-            >
+            <Tab key={name} value={name} count={counts?.[name]} hot={name === "unread"}>
               {t(tabWords[name])}
             </Tab>
           ))}
@@ -73,19 +63,25 @@ export function Component() {
           <QueryView
             query={query}
             failedTitle={t("account.notificationsNotLoaded")}
-            isEmpty={(data) => chosen(data, tab).length === 0}
             empty={
               <EmptyState art={LetterArt} title={t("account.none")} className="[&_.art]:w-16">
                 {t(emptyBody[tab])}
               </EmptyState>
             }
           >
-            {(data) => (
-              <ul className="list ruled">
-                {chosen(data, tab).map((item) => (
-                  <NotificationItem key={item.id} item={item} />
-                ))}
-              </ul>
+            {(items) => (
+              <>
+                <ul className="list ruled">
+                  {items.map((item) => (
+                    <NotificationItem key={item.id} item={item} />
+                  ))}
+                </ul>
+                {query.hasNextPage ? (
+                  <Button className="mt-4" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+                    {t("account.showOlder")}
+                  </Button>
+                ) : null}
+              </>
             )}
           </QueryView>
         </TabPanel>
