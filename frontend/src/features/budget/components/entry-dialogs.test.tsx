@@ -48,30 +48,33 @@ const entries = {
   donation: () => <DonationDialog nonprofitId="np-001" userId="u1" onClose={() => undefined} />,
   payout: () => <PayoutDialog nonprofitId="np-001" userId="u1" grant={grant} onClose={() => undefined} />,
 };
-it.each(["donation", "payout"] as const)("keeps a %s that was typed until it is recorded or cancelled", async (entry) => {
-  const open = () => renderScreen(<Dialog open>{entries[entry]()}</Dialog>);
-  const first = open();
-  if (entry === "donation") await first.user.type(screen.getByLabelText("Donor"), "Priya Raman");
-  await first.user.clear(screen.getByLabelText("Amount"));
-  await first.user.type(screen.getByLabelText("Amount"), "40");
-  // the answer is lost
-  rpc.mockRejectedValueOnce(new TypeError("Failed to fetch"));
-  await first.user.click(screen.getByRole("button", { name: "Record $40" }));
-  await screen.findByRole("alert");
-  first.unmount();
+it.each(["donation", "payout"] as const)(
+  "keeps a %s that was typed until it is recorded or cancelled",
+  async (entry) => {
+    const open = () => renderScreen(<Dialog open>{entries[entry]()}</Dialog>);
+    const first = open();
+    if (entry === "donation") await first.user.type(screen.getByLabelText("Donor"), "Priya Raman");
+    await first.user.clear(screen.getByLabelText("Amount"));
+    await first.user.type(screen.getByLabelText("Amount"), "40");
+    // the answer is lost
+    rpc.mockRejectedValueOnce(new TypeError("Failed to fetch"));
+    await first.user.click(screen.getByRole("button", { name: "Record $40" }));
+    await screen.findByRole("alert");
+    first.unmount();
 
-  const second = open();
-  expect(screen.getByLabelText("Amount")).toHaveValue("40");
-  rpc.mockResolvedValueOnce({ error: null });
-  await second.user.click(screen.getByRole("button", { name: "Record $40" }));
-  await vi.waitFor(() => expect(sessionStorage).toHaveLength(0));
-  expect(new Set(keys()).size).toBe(1);
-  second.unmount();
+    const second = open();
+    expect(screen.getByLabelText("Amount")).toHaveValue("40");
+    rpc.mockResolvedValueOnce({ error: null });
+    await second.user.click(screen.getByRole("button", { name: "Record $40" }));
+    await vi.waitFor(() => expect(sessionStorage).toHaveLength(0));
+    expect(new Set(keys()).size).toBe(1);
+    second.unmount();
 
-  const third = open();
-  expect(screen.getByLabelText("Amount")).toHaveValue(entry === "donation" ? "" : "300");
-  await third.user.type(screen.getByLabelText("Amount"), "1");
-  expect(sessionStorage).not.toHaveLength(0);
-  await third.user.click(screen.getByRole("button", { name: "Cancel" }));
-  expect(sessionStorage).toHaveLength(0);
-});
+    const third = open();
+    expect(screen.getByLabelText("Amount")).toHaveValue(entry === "donation" ? "" : "300");
+    await third.user.type(screen.getByLabelText("Amount"), "1");
+    expect(sessionStorage).not.toHaveLength(0);
+    await third.user.click(screen.getByRole("button", { name: "Cancel" }));
+    expect(sessionStorage).toHaveLength(0);
+  },
+);

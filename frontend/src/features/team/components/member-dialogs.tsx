@@ -156,7 +156,12 @@ export function EditMember({
         <Field<EditMemberForm> name="role" label={t("team.role")} hint={t(`team.roleHint.${role}`)}>
           {(control) => <Select options={roleOptions(allRoles)} {...control} />}
         </Field>
-        <DialogAnswers submit={t("team.save")} busy={change.isPending} busyLabel={t("common.saving")} onCancel={discard} />
+        <DialogAnswers
+          submit={t("team.save")}
+          busy={change.isPending}
+          busyLabel={t("common.saving")}
+          onCancel={discard}
+        />
       </Form>
     </DialogContent>
   );
