@@ -3,8 +3,8 @@
  * can be seen. The screens are those of a request's way: asking, being asked, deciding, giving.
  */
 import { randomUUID } from "node:crypto";
-import type { Page } from "@playwright/test";
-import { DEMO_PASSWORD, mailTo, rpc, tokenOf } from "./fixtures/api";
+import type { APIRequestContext, Page } from "@playwright/test";
+import { apiKey, DEMO_PASSWORD, mailTo, rpc, tokenOf } from "./fixtures/api";
 import { REQUESTER } from "./fixtures/pages";
 import { answersOf, ask, found } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
@@ -261,4 +261,60 @@ test("the pages of donors, and a pledge", async ({ page, people }) => {
   await page.goto("/donor-dashboard?donate");
   await expect(page.getByRole("dialog")).toBeVisible();
   await look(page, "a pledge");
+});
+
+const categoriesOf = async (request: APIRequestContext, id: string) => {
+  const answer = await request.get(`/rest/v1/categories?select=id&nonprofit_id=eq.${id}`, {
+    headers: { apikey: await apiKey(request) },
+  });
+  return (await answer.json()) as { id: string }[];
+};
+
+/** A name without a space, as long as it may be. */
+const long = (letter: string) => letter.toUpperCase() + letter.repeat(94);
+
+test("long words in names, web addresses and texts push no page sideways", async ({ page, people, request }) => {
+  const admin = await people.create("nonprofit", long("a"));
+  const mission = `Everything is at https://example.org/${"together".repeat(8)} for you.`;
+  const organization = await rpc<{ id: string; name: string }>(request, admin.accessToken, "create_organization", {
+    input: {
+      name: long("o"),
+      legal_status: "501(c)(3)",
+      registration_number: "01-0555001",
+      employee_count: "4",
+      mission,
+      categories: [{ name: long("c"), description: long("d") }],
+    },
+  });
+  const categories = await categoriesOf(request, organization.id);
+  const person = await people.create("requester", long("r"));
+  const asked = answersOf(person, [organization], { category: categories[0]?.id });
+  const { id } = await rpc<{ id: string }>(request, person.accessToken, "submit_request", {
+    input: { ...asked, first_name: long("f"), last_name: long("l"), description: long("w"), key: randomUUID() },
+  });
+  await rpc(request, person.accessToken, "select_nonprofit", { nonprofit_id: organization.id });
+  const gift = { nonprofit_id: organization.id, amount: "75", email: "gift@mail.example", name: long("g") };
+  await rpc(request, null, "pledge_donation", { input: { ...gift, key: randomUUID() } });
+  const allocation = { nonprofit_id: organization.id, category: long("c"), amount: 100 };
+  await rpc(request, admin.accessToken, "set_budget_allocation", allocation);
+
+  const fits = async (...paths: string[]) => {
+    for (const path of paths) {
+      await page.goto(path);
+      await expect(page.getByRole("heading", { level: 1 }).first()).toBeVisible();
+      await expect(page.locator("main span.sk, main [aria-busy=true]"), path).toHaveCount(0);
+      for (const width of [1280, 390, 320]) {
+        await page.setViewportSize({ width, height: 844 });
+        await softly.poll(() => cut(page), { message: `${path} at ${width}` }).toEqual([]);
+      }
+    }
+  };
+  await fits(`/nonprofit/${organization.id}`);
+  await people.signIn(page, admin);
+  const tabs = ["?tab=donations", "?allocations="].map((tab) => `/nonprofit-budget${tab}`);
+  await fits("/nonprofit-dashboard", "/nonprofit-requests", `/nonprofit-request/${id}`, "/nonprofit-budget", ...tabs);
+  await fits("/nonprofit-team", "/nonprofit-settings", "/categories-management");
+  await page.evaluate(() => localStorage.removeItem("aidbridge-auth"));
+  await people.signIn(page, person);
+  await fits("/requester-dashboard", "/my-requests", `/request/${id}`, "/select-nonprofit", "/profile");
 });

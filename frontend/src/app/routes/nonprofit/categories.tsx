@@ -10,11 +10,7 @@ export function Component() {
   const user = useUser();
   return (
     <DashboardPage title={t("helpCategories.title")} lead={t("helpCategories.lead", { name: organization.name })}>
-      <CategoriesEditor
-        nonprofitId={organization.id}
-        userId={user.id}
-        mayChange={can(session, "manage_categories")}
-      />
+      <CategoriesEditor nonprofitId={organization.id} userId={user.id} mayChange={can(session, "manage_categories")} />
     </DashboardPage>
   );
 }

@@ -75,9 +75,9 @@ const transactionColumns = (): Column<Transaction>[] => [
     header: t("budget.columnFor"),
     cell: (row) =>
       row.type === "Donation" ? (
-        (row.donor ?? t("budget.anonymous"))
+        <span className="typed">{row.donor ?? t("budget.anonymous")}</span>
       ) : (
-        <>
+        <span className="typed">
           {row.category ? localName(row.category) : null}{" "}
           {row.request_id && row.request_number ? (
             <Link className="id no-underline" to={paths.nonprofitRequest(row.request_id)}>
@@ -86,7 +86,7 @@ const transactionColumns = (): Column<Transaction>[] => [
           ) : (
             row.request_number
           )}
-        </>
+        </span>
       ),
   },
   {
@@ -141,7 +141,7 @@ const donationColumns = (acts: PledgeActs): Column<Donation>[] => [
     header: t("budget.columnDonor"),
     card: "head",
     cell: (row) => (
-      <span className="wrap-anywhere">
+      <span className="typed">
         <strong>{donorOf(row)}</strong>
         {row.donor_email && row.donor_name ? <span className="block text-sm text-soft">{row.donor_email}</span> : null}
       </span>
@@ -261,7 +261,7 @@ const grantColumns = (onPay: (grant: Grant) => void): Column<Grant>[] => [
         <Link className="id no-underline" to={paths.nonprofitRequest(row.request_id)}>
           {row.request_number}
         </Link>
-        <span className="block text-sm text-soft">
+        <span className="typed text-sm text-soft">
           {localName(row.category)}, {row.requester_name}
         </span>
       </>

@@ -165,7 +165,7 @@ const giftColumns = (): Column<Gift>[] => [
     key: "nonprofit",
     header: t("donations.columnNonprofit"),
     card: "head",
-    cell: (gift) => <strong>{gift.nonprofit_name}</strong>,
+    cell: (gift) => <strong className="typed">{gift.nonprofit_name}</strong>,
   },
   {
     key: "date",

@@ -35,12 +35,12 @@ function incomingColumns({
       sortable: true,
       card: "wide",
       cell: (row) => (
-        <>
+        <span className="typed">
           <strong className="cat">{localName(row.category)}</strong>
           {row.assigned_to === null ? null : (
             <span className="small faint block">{t("incoming.looksAfter", { name: row.assigned_to })}</span>
           )}
-        </>
+        </span>
       ),
     },
     {

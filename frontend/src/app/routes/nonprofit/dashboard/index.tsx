@@ -42,7 +42,7 @@ const teamColumns = (): Column<TeamMember>[] => [
     key: "name",
     header: t("team.columnName"),
     cell: (member) => (
-      <span className="wrap-anywhere">
+      <span className="typed">
         <strong className="block">{member.full_name || member.email}</strong>
         {member.full_name ? <span className="text-sm text-soft">{member.email}</span> : null}
       </span>
