@@ -305,7 +305,10 @@ test("long words in names, web addresses and texts push no page sideways", async
       await expect(page.locator("main span.sk, main [aria-busy=true]"), path).toHaveCount(0);
       for (const width of [1280, 390, 320]) {
         await page.setViewportSize({ width, height: 844 });
-        await softly.poll(() => cut(page), { message: `${path} at ${width}` }).toEqual([]);
+        // a name in a bar may end in dots
+        const wider = () =>
+          page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        await softly.poll(wider, { message: `${path} at ${width}`, timeout: 5000 }).toBeLessThanOrEqual(0);
       }
     }
   };
