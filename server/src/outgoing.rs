@@ -1,5 +1,6 @@
 //! The HTTP client with which the server asks others.
 
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use reqwest::{Certificate, Client, ClientBuilder};
@@ -42,6 +43,35 @@ pub fn system_certificates() -> Vec<CertificateDer<'static>> {
         tracing::warn!(errors = ?found.errors, "this system has no certificates of authorities: requests by HTTPS will fail");
     }
     found.certs
+}
+
+/// Whether the address is public, judging by its range.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            !(v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_unspecified()
+                || v4.is_broadcast()
+                || v4.is_multicast()
+                || a == 0
+                || a >= 240
+                || (a == 100 && (64..128).contains(&b))
+                || (a == 192 && b == 0 && c == 0)
+                || (a == 198 && (18..20).contains(&b)))
+        }
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_public(v4.into()),
+            None => {
+                let first = v6.segments()[0];
+                let is_local = (first & 0xfe00) == 0xfc00 || (first & 0xffc0) == 0xfe80;
+                let is_translated = first == 0x64 || first == 0x2002 || (first == 0x2001 && v6.segments()[1] == 0);
+                !(v6.is_loopback() || v6.is_unspecified() || v6.is_multicast() || is_local || is_translated)
+            }
+        },
+    }
 }
 
 #[cfg(test)]

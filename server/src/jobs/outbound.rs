@@ -1,9 +1,11 @@
 //! Allowed targets of requests from the database. Every role can queue one, so outside of development private addresses
 //! are refused unless they are named.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::outgoing::is_public;
 
 /// Names that projects use for the API of their local stack.
 const OURSELVES: [(&str, u16); 2] = [("host.docker.internal", 0), ("kong", 8000)];
@@ -48,35 +50,6 @@ pub fn is_private_literal(url: &url::Url) -> bool {
         Some(url::Host::Ipv4(address)) => !is_public(address.into()),
         Some(url::Host::Ipv6(address)) => !is_public(address.into()),
         _ => false,
-    }
-}
-
-/// Whether the address is public, judging by its range.
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            let [a, b, c, _] = v4.octets();
-            !(v4.is_private()
-                || v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_unspecified()
-                || v4.is_broadcast()
-                || v4.is_multicast()
-                || a == 0
-                || a >= 240
-                || (a == 100 && (64..128).contains(&b))
-                || (a == 192 && b == 0 && c == 0)
-                || (a == 198 && (18..20).contains(&b)))
-        }
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_public(v4.into()),
-            None => {
-                let first = v6.segments()[0];
-                let is_local = (first & 0xfe00) == 0xfc00 || (first & 0xffc0) == 0xfe80;
-                let is_translated = first == 0x64 || first == 0x2002 || (first == 0x2001 && v6.segments()[1] == 0);
-                !(v6.is_loopback() || v6.is_unspecified() || v6.is_multicast() || is_local || is_translated)
-            }
-        },
     }
 }
 

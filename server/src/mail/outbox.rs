@@ -309,7 +309,14 @@ async fn put_off(
         matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= channel.max_attempts();
     let figures = channel.figures();
     if gives_up { &figures.given_up } else { &figures.put_off }.increment();
-    tracing::warn!(mail = lease.id, ?channel, attempts, gives_up, outcome = error.outline(), "a message was not delivered");
+    tracing::warn!(
+        mail = lease.id,
+        ?channel,
+        attempts,
+        gives_up,
+        outcome = error.outline(),
+        "a message was not delivered"
+    );
     pool.lease()
         .await?
         .execute(

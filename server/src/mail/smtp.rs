@@ -13,6 +13,7 @@ use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use tokio::net::lookup_host;
 use tokio::time::timeout;
 
 use super::config::SmtpConfig;
@@ -91,6 +92,12 @@ impl Smtp {
         if connection.can_starttls() {
             connection.starttls(self.tls.clone(), &self.hello_name).await.map_err(refused)?;
         }
+        // Who has a login expects it to be used. Without encryption, somebody on the way may have hidden that it is offered.
+        if self.credentials.is_some() && !connection.is_encrypted() && self.is_far_away().await {
+            leave(connection);
+            let told = "it offers no encryption, which a login on a machine outside of this network requires";
+            return Err(MailError::Refused(told.into()));
+        }
         // As in Supabase Auth, a server that offers no login gets the mail without one.
         let offers_login = connection.server_info().get_auth_mechanism(DEFAULT_MECHANISMS).is_some();
         let Some(credentials) = self.credentials.as_ref().filter(|_| offers_login) else { return Ok(connection) };
@@ -107,6 +114,12 @@ impl Smtp {
                 Err(refused(error))
             }
         }
+    }
+
+    /// Whether the server has a public address.
+    async fn is_far_away(&self) -> bool {
+        let found = lookup_host((self.host.as_str(), self.port)).await;
+        found.is_ok_and(|mut addresses| addresses.any(|address| outgoing::is_public(address.ip())))
     }
 
     /// Connects and announces a mail, up to the answer to DATA.
@@ -298,6 +311,14 @@ mod tests {
             "<p>rich</p>",
         ] {
             assert!(text.contains(expected), "{expected} is missing in\n{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_servers_with_public_addresses_are_far_away() {
+        for (host, is_far) in [("8.8.8.8", true), ("127.0.0.2", false), ("10.1.2.3", false), ("fd00::1", false)] {
+            let smtp = Smtp { host: host.to_owned(), ..smtp() };
+            assert_eq!(smtp.is_far_away().await, is_far, "{host}");
         }
     }
 

@@ -115,7 +115,8 @@ mod tests {
         ] {
             assert_eq!(of(text), [format!("supabase/config.toml: {warning}")]);
         }
-        let on = "[auth]\nenabled = true\n[realtime]\nenabled = true\n[storage]\nenabled = true\n[db]\nroot_key = \"\"\n";
+        let on =
+            "[auth]\nenabled = true\n[realtime]\nenabled = true\n[storage]\nenabled = true\n[db]\nroot_key = \"\"\n";
         assert!(of(on).is_empty());
     }
 

@@ -7,10 +7,10 @@ use futures_util::future::BoxFuture;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::mail::Told;
 use super::text::{CodeChecker, Text, TextError, TextSender, WHATSAPP};
 use crate::config::TwilioConfig;
 use crate::http::answer_body::read_answer;
+use crate::mail::Told;
 
 /// Twilio's error code for a number that has sent STOP.
 const UNSUBSCRIBED: i64 = 21610;

@@ -166,22 +166,33 @@ mod tests {
         });
         for (template, expected) in [
             (r#"{{ printf "%.3s|%5s|%-5s|%05s" .T .S .S .S }}"#, "604|   ab|ab   |000ab"),
-            (r#"{{ printf "%05d|%5d|%-5d|% d|%.3d|%x|%#x|%o|%b|%c" 42 42 42 42 42 255 255 8 5 65 }}"#,
-             "00042|   42|42   | 42|042|ff|0xff|10|101|A"),
-            (r#"{{ printf "%.2f|%8.2f|%-8.2f|%08.2f|%g|%.3g" .F .F .F .F .F .F }}"#,
-             "12.50|   12.50|12.50   |00012.50|12.5|12.5"),
+            (
+                r#"{{ printf "%05d|%5d|%-5d|% d|%.3d|%x|%#x|%o|%b|%c" 42 42 42 42 42 255 255 8 5 65 }}"#,
+                "00042|   42|42   | 42|042|ff|0xff|10|101|A",
+            ),
+            (
+                r#"{{ printf "%.2f|%8.2f|%-8.2f|%08.2f|%g|%.3g" .F .F .F .F .F .F }}"#,
+                "12.50|   12.50|12.50   |00012.50|12.5|12.5",
+            ),
             (r#"{{ printf "%v|%v|%.0f|%g|%G" .F .N 2.5 1e-7 1e-7 }}"#, "12.5|5|2|1e-07|1E-07"),
             (r#"{{ printf "%08.3f|%-8.3f|" -3.14159 3.14159 }}"#, "-003.142|3.142   |"),
             (r#"{{ printf "%d|%5d|%f|%z" "x" "x" 42 1 }}"#, "%!d(string=x)|%!d(string=    x)|%!f(int=42)|%!z(int=1)"),
             (r#"{{ printf "%s %d" "a" }}"#, "a %!d(MISSING)"),
-            (r#"{{ printf "%s|%s|%d|%t|%T" 42 .N .F .S .M }}"#,
-             "%!s(int=42)|%!s(float64=5)|%!d(float64=12.5)|%!t(string=ab)|bool"),
+            (
+                r#"{{ printf "%s|%s|%d|%t|%T" 42 .N .F .S .M }}"#,
+                "%!s(int=42)|%!s(float64=5)|%!d(float64=12.5)|%!t(string=ab)|bool",
+            ),
             (r#"{{ printf "100%%" }}{{ printf "%" }}"#, "100%%!(NOVERB)"),
             (r#"{{ printf "a" 1 "b" }}"#, "a%!(EXTRA int=1, string=b)"),
             (r#"{{ printf "%[2]s %[1]s" "a" "b" }}{{ printf "%[3]s" "a" }}"#, "b a%!s(BADINDEX)"),
-            (r#"{{ printf "%*d|%-*d|%.*f" 5 42 5 42 2 1.5 }}{{ printf "%*d" "x" 42 }}"#,
-             "   42|42   |1.50%!(BADWIDTH)42"),
-            (r#"{{ printf "%x|%X|% x|%#x|%.2x" "hey" "hey" "hey" "hey" "hey" }}"#, "686579|686579|68 65 79|0x686579|6865"),
+            (
+                r#"{{ printf "%*d|%-*d|%.*f" 5 42 5 42 2 1.5 }}{{ printf "%*d" "x" 42 }}"#,
+                "   42|42   |1.50%!(BADWIDTH)42",
+            ),
+            (
+                r#"{{ printf "%x|%X|% x|%#x|%.2x" "hey" "hey" "hey" "hey" "hey" }}"#,
+                "686579|686579|68 65 79|0x686579|6865",
+            ),
             (r#"{{ printf "%v %s %5v" .L .L .L }}"#, "[x y 1] [x y %!s(float64=1)] [    x     y     1]"),
             (r#"{{ print 1 2 "a" "b" 3 true }}{{ println 1 "a" }}"#, "1 2ab3 true1 a\n"),
             (r#"{{ js "it's <b>" }}"#, r"it\&#39;s \u003Cb\u003E"),
@@ -189,21 +200,32 @@ mod tests {
             (r#"{{ with .None }}a{{ else with .S }}{{ . }}{{ else }}c{{ end }}"#, "ab"),
             (r#"{{ range .L }}{{ if eq . "y" }}{{ break }}{{ end }}{{ . }}{{ end }}"#, "x"),
             (r#"{{ range .L }}{{ if eq . "y" }}{{ continue }}{{ end }}{{ . }}{{ end }}"#, "x1"),
-            ("{{ range 3 }}{{ . }},{{ end }}{{ range $i := 2 }}{{ $i }}{{ end }}{{ range 0 }}a{{ else }}no{{ end }}",
-             "0,1,2,01no"),
+            (
+                "{{ range 3 }}{{ . }},{{ end }}{{ range $i := 2 }}{{ $i }}{{ end }}{{ range 0 }}a{{ else }}no{{ end }}",
+                "0,1,2,01no",
+            ),
             (r#"{{ template "x" .S }}{{ define "x" }}[{{ . }}]{{ end }}{{ template "x" }}"#, "[ab][]"),
             (r#"{{ block "b" .S }}({{ . }}){{ end }}{{ template "b" "again" }}"#, "(ab)(again)"),
-            (r#"{{ define "u" }}{{ . }}{{ end }}<a href="{{ template "u" .U }}" title="{{ template "u" .U }}">"#,
-             r#"<a href="https://x/?a=b&amp;c=d%20e" title="https://x/?a=b&amp;c=d e">"#),
-            (r#"{{ define "r" }}{{ if . }}x{{ template "r" (slice . 1) }}{{ end }}{{ end }}{{ template "r" "abc" }}"#,
-             "xxx"),
+            (
+                r#"{{ define "u" }}{{ . }}{{ end }}<a href="{{ template "u" .U }}" title="{{ template "u" .U }}">"#,
+                r#"<a href="https://x/?a=b&amp;c=d%20e" title="https://x/?a=b&amp;c=d e">"#,
+            ),
+            (
+                r#"{{ define "r" }}{{ if . }}x{{ template "r" (slice . 1) }}{{ end }}{{ end }}{{ template "r" "abc" }}"#,
+                "xxx",
+            ),
             (r#"{{/* 5" */}}a{{/* {{ .X }} */ -}} b{{- /* it's */ -}} c"#, "abc"),
-            ("{{ $x := 1 }}{{ if true }}{{ $x := 2 }}{{ end }}{{ $x }}{{ if true }}{{ $x = 3 }}{{ end }}{{ $x }}", "13"),
+            (
+                "{{ $x := 1 }}{{ if true }}{{ $x := 2 }}{{ end }}{{ $x }}{{ if true }}{{ $x = 3 }}{{ end }}{{ $x }}",
+                "13",
+            ),
             ("{{ if $x := .S }}{{ $x }}{{ end }}{{ with $x := .O }}{{ $x.a }}{{ end }}", "abz"),
             ("{{ $i := 0 }}{{ $v := 0 }}{{ range $i, $v = .L }}{{ end }}{{ $i }}{{ $v }}", "21"),
             (r#"{{if(eq .S "ab")}}y{{end}}"#, "y"),
-            (r#"{{ eq 'a' 97 }} {{ 0x10 }} {{ 1_000 }} {{ 1e3 }} {{ .5 }} {{ "\u00e9\x41|" }} {{ '\n' }}"#,
-             "true 16 1000 1000 0.5 éA| 10"),
+            (
+                r#"{{ eq 'a' 97 }} {{ 0x10 }} {{ 1_000 }} {{ 1e3 }} {{ .5 }} {{ "\u00e9\x41|" }} {{ '\n' }}"#,
+                "true 16 1000 1000 0.5 éA| 10",
+            ),
             ("{{ and .None (slice .L 99) }}|{{ or .S (slice .L 99) }}", "|ab"),
             ("{{ .N }} {{ .B }} {{ .F }} {{ .L }}", "5 12345678 12.5 [x y 1]"),
         ] {
@@ -232,13 +254,26 @@ mod tests {
 
     #[test]
     fn invalid_templates_are_errors() {
-        for template in
-            ["{{", "{{ .A", "{{ if .A }}", "{{ end }}", "{{ frob .A }}", "{{ }}", "{{ if }}x{{ end }}", "{{ \"x }}",
-            "{{ break }}", "{{ range .A }}{{ template \"x\" }}{{ end }}{{ define \"x\" }}{{ continue }}{{ end }}",
-            "{{ template \"x\" }}", "{{ if .A }}{{ define \"x\" }}{{ end }}{{ end }}", "{{/* a", "{{/* a */ b }}",
-            "{{ define \"x\" }}1{{ end }}{{ define \"x\" }}2{{ end }}", "{{ if .A }}{{ else }}{{ else }}{{ end }}",
-            "{{ if .A }}{{ else with .B }}{{ end }}", "{{ define \"x\" }}a{{ template \"x\" }}{{ end }}<b c=\"{{ template \"x\" }}"]
-        {
+        for template in [
+            "{{",
+            "{{ .A",
+            "{{ if .A }}",
+            "{{ end }}",
+            "{{ frob .A }}",
+            "{{ }}",
+            "{{ if }}x{{ end }}",
+            "{{ \"x }}",
+            "{{ break }}",
+            "{{ range .A }}{{ template \"x\" }}{{ end }}{{ define \"x\" }}{{ continue }}{{ end }}",
+            "{{ template \"x\" }}",
+            "{{ if .A }}{{ define \"x\" }}{{ end }}{{ end }}",
+            "{{/* a",
+            "{{/* a */ b }}",
+            "{{ define \"x\" }}1{{ end }}{{ define \"x\" }}2{{ end }}",
+            "{{ if .A }}{{ else }}{{ else }}{{ end }}",
+            "{{ if .A }}{{ else with .B }}{{ end }}",
+            "{{ define \"x\" }}a{{ template \"x\" }}{{ end }}<b c=\"{{ template \"x\" }}",
+        ] {
             assert!(Template::parse(template).is_err(), "{template}");
         }
     }
