@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -211,6 +211,63 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     assert!(done, "{text}");
     let (done, text) = house.run(&["backup", "verify", &given(&made(&text)), "--identity", "key.txt"]);
     assert!(done && text.contains("verified: everything was restored"), "{text}");
+    house.stop();
+}
+
+/// Starts a backup, and waits until it waits for another one or for the files.
+async fn waiting(house: &House, arguments: &[&str], log: &Path) -> Child {
+    let out = std::fs::File::create(log).expect("a log");
+    let mut command = house.command(arguments);
+    command.env("RUST_LOG", "warn").stdout(out.try_clone().expect("the same file")).stderr(out);
+    let child = command.spawn().expect("it runs");
+    until("it waits", &|| std::fs::read_to_string(log).is_ok_and(|text| text.contains("waiting until"))).await;
+    child
+}
+
+/// The second one chose the archive to continue before it waited. Meanwhile the first one replaced that archive's list, or removed the
+/// archive.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_waits_for_another_continues_it() {
+    if !has_programs() {
+        return;
+    }
+    let (root, http) = (root(), Client::new());
+    let mut house = House::started_before(root.path(), "data");
+    let recipient = house.backup_key();
+    let backups = root.path().join("backups");
+    house.settings =
+        vec![("FERROBASE_BACKUP_TO", backups.display().to_string()), ("FERROBASE_BACKUP_RECIPIENT", recipient)];
+    house.serve(&http).await;
+    house.sql().await.batch_execute("create table public.ledger (n int primary key)").await.expect("a table");
+    let archives = || names(&backups).into_iter().filter(|name| name.ends_with(".age")).collect::<Vec<_>>();
+    let (done, text) = house.run(&["backup", "--incremental"]);
+    assert!(done, "{text}");
+    // For the commands: incremental ones follow a full one.
+    house.settings.push(("FERROBASE_BACKUP_EVERY", "24h".to_owned()));
+    house.settings.push(("FERROBASE_BACKUP_FULL_EVERY", "168h".to_owned()));
+    let incremental = &["backup", "--incremental"][..];
+    for (round, (first, second, kept)) in [
+        (incremental, incremental, 3),
+        (&["backup", "--keep", "1"], &["backup", "--incremental", "--keep", "1"], 2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let held = ferrobase::storage::hold_removals(&house.data.join("storage")).expect("held");
+        let logs = ["first", "second"].map(|name| root.path().join(format!("{name}-{round}")));
+        let begun = [waiting(&house, first, &logs[0]).await, waiting(&house, second, &logs[1]).await];
+        house.sql().await.execute("insert into public.ledger values ($1)", &[&(round as i32)]).await.expect("a row");
+        drop(held);
+        for (mut child, log) in begun.into_iter().zip(&logs) {
+            let ended = tokio::task::spawn_blocking(move || child.wait().expect("it ends")).await.expect("no panic");
+            assert!(ended.success(), "{}", std::fs::read_to_string(log).expect("a log"));
+        }
+        let found = archives();
+        assert_eq!(found.len(), kept, "{found:?}");
+        let last = backups.join(&found[kept - 1]).display().to_string();
+        let (done, text) = house.run(&["backup", "verify", &last, "--identity", "key.txt"]);
+        assert!(done && text.contains("verified: everything was restored"), "{round}: {text}");
+    }
     house.stop();
 }
 

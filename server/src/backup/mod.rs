@@ -23,6 +23,7 @@ mod retention;
 mod room;
 mod state;
 mod stop_flag;
+mod turn;
 mod verify;
 
 use std::fs::File;
@@ -46,6 +47,7 @@ pub use log::{Follower, LogFiles, RestorePoint, forget_slots};
 pub use restore::{LogFrom, Placing, Restored, Target, restore};
 pub use state::{Backup, FOLDER as STATE_FOLDER, LogState, State};
 pub use stop_flag::StopFlag;
+pub use turn::Turn;
 pub use verify::{Proof, verify, verify_dump};
 
 use crate::http::prometheus::Counter;
@@ -57,7 +59,7 @@ pub static FAILED: Counter = Counter::new();
 /// File name suffix of archives.
 pub const SUFFIX: &str = ".tar.gz.age";
 
-/// How long to wait before files that another backup holds are tried again.
+/// How long to wait before what another backup holds is tried again.
 const HOLD_RETRY: Duration = Duration::from_millis(100);
 
 /// What a backup contains.
@@ -87,21 +89,30 @@ impl Files {
     /// keeps its file. Waits for an earlier backup to end.
     async fn hold(&self) -> Result<Option<File>, BackupError> {
         let Self::Folder(root) = self else { return Ok(None) };
-        let mut has_told = false;
-        loop {
-            let folder = root.clone();
-            match blocking(move || Ok(hold_removals(&folder))).await? {
-                // A thread that waits for the lock could not be stopped.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !has_told {
-                        tracing::warn!("waiting until another backup, or a removal of files, has ended");
-                        has_told = true;
-                    }
-                    tokio::time::sleep(HOLD_RETRY).await;
-                }
-                held => return held.map_err(BackupError::io("cannot hold", root)),
-            }
+        let folder = root.clone();
+        let held = once_free("another backup, or a removal of files,", move || hold_removals(&folder));
+        held.await.map_err(BackupError::io("cannot hold", root))
+    }
+}
+
+/// Takes a lock once nobody else holds it. `others` says who may.
+async fn once_free<T: Send + 'static>(
+    others: &str,
+    take: impl Fn() -> io::Result<T> + Clone + Send + 'static,
+) -> io::Result<T> {
+    let mut has_told = false;
+    loop {
+        let take = take.clone();
+        let taken = tokio::task::spawn_blocking(take).await.map_err(io::Error::other)?;
+        // A thread that waits for the lock could not be stopped.
+        if !taken.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            return taken;
         }
+        if !has_told {
+            tracing::warn!("waiting until {others} has ended");
+            has_told = true;
+        }
+        tokio::time::sleep(HOLD_RETRY).await;
     }
 }
 

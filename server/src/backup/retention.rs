@@ -7,14 +7,16 @@ use std::num::NonZeroUsize;
 use super::SUFFIX;
 use super::error::BackupError;
 
-/// The archives among `names` that are older than the newest `keep`, except `proved`, the last verified one, and the parents of
-/// incremental archives that are kept. Those from more than a day after `now` count as the oldest: they were made while the clock was
-/// ahead, and would otherwise outlive all that follow. Names that are not archives are ignored.
+/// The archives among `names` that are older than the newest `keep` that can be restored, except `proved`, the last verified one, and the
+/// parents of incremental archives that are kept. Those from more than a day after `now` count as the oldest: they were made while the
+/// clock was ahead, and would otherwise outlive all that follow. Names that are not archives are ignored.
 pub fn too_old(names: &[String], keep: NonZeroUsize, proved: Option<&str>, now: DateTime<Utc>) -> Vec<String> {
     let mut archives: Vec<String> = names.iter().filter(|name| is_archive(name)).cloned().collect();
     let latest = now + chrono::Duration::days(1);
     archives.sort_by_cached_key(|name| (time_of(name).is_none_or(|time| time <= latest), name.clone()));
-    let old = archives.len().saturating_sub(keep.get());
+    // Without an archive that it continues, one is of no use.
+    let whole = |(at, name): (usize, &String)| lineage(names, name).is_ok().then_some(at);
+    let old = archives.iter().enumerate().filter_map(whole).nth_back(keep.get() - 1).unwrap_or(0);
     let stays = archives.iter().skip(old).map(String::as_str).chain(proved);
     // Of a chain with a gap, the remaining archives are kept.
     let needed: HashSet<String> = stays.flat_map(|name| lineage_of(names, name)).collect();
@@ -156,6 +158,11 @@ mod tests {
         assert_eq!(old(3, None), [full(1), after(2, 1)], "the fifth needs the third and the fourth");
         assert_eq!(old(1, None), [full(1), after(2, 1), full(3), after(4, 3), after(5, 4)]);
         assert_eq!(old(1, Some(&after(4, 3))), [full(1), after(2, 1), after(5, 4)]);
+        // The seventh cannot be restored.
+        let without: Vec<_> = names.iter().filter(|name| **name != full(6)).cloned().collect();
+        let old = |number: usize| too_old(&without, keep(number), None, at(8));
+        assert_eq!(old(1), [full(1), after(2, 1)], "the fifth is the last that can be restored");
+        assert_eq!(old(4), [""; 0], "the second is the fourth of them");
         assert_eq!(lineage(&names, &after(5, 4)).expect("whole"), [full(3), after(4, 3), after(5, 4)]);
         assert_eq!(lineage(&names, &full(6)).expect("whole"), [full(6)]);
         assert_eq!(lineage(&[], "renamed.age").expect("as it is named"), ["renamed.age"]);

@@ -138,25 +138,31 @@ impl LogState {
 
 /// Waits until no other process changes the state; the result ends that.
 fn lock(data_dir: &Path) -> Result<File, BackupError> {
-    let folder = data_dir.join(FOLDER);
-    let path = folder.join(LOCK);
     let take = || -> io::Result<File> {
-        owner::make_folder(&folder)?;
-        let is_new = !path.exists();
-        // Over NFS only who may write gets a lock.
-        let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
-            // Another user's can only be read, which suffices elsewhere.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path).map_err(|_| error)?,
-            opened => opened?,
-        };
-        if is_new {
-            file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-            owner::hand_over(&path)?;
-        }
+        let file = open_lock(data_dir, LOCK)?;
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
         Ok(file)
     };
-    take().map_err(BackupError::io("cannot lock", &path))
+    take().map_err(BackupError::io("cannot lock", data_dir.join(FOLDER).join(LOCK)))
+}
+
+/// Opens a file of the folder for what is known of backups, to be locked by the server and by commands of other users.
+pub fn open_lock(data_dir: &Path, name: &str) -> io::Result<File> {
+    let folder = data_dir.join(FOLDER);
+    let path = folder.join(name);
+    owner::make_folder(&folder)?;
+    let is_new = !path.exists();
+    // Over NFS only who may write gets a lock.
+    let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
+        // Another user's can only be read, which suffices elsewhere.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path).map_err(|_| error)?,
+        opened => opened?,
+    };
+    if is_new {
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        owner::hand_over(&path)?;
+    }
+    Ok(file)
 }
 
 fn write(data_dir: &Path, name: &str, content: &impl Serialize) -> Result<(), BackupError> {

@@ -15,7 +15,7 @@ use super::project::Programs;
 use super::stop::Stop;
 use crate::backup::{
     self, Backup, BackupConfig, BackupError, BackupStore, Contents, Files, Identity, Local, LogFrom, Made, Parent,
-    Recipient, RestorePoint, State,
+    Recipient, RestorePoint, State, Turn,
 };
 use crate::config::{Reader, Source};
 use crate::embedded_pg::{Binaries, EmbeddedOptions, Passwords};
@@ -107,6 +107,7 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
         let summarizes = external.is_none() && (args.incremental || config.full_every.is_some());
         let contents =
             Contents { admin_url: logins.admin_url, files: files.clone(), keys, summarizes, gives_way: false };
+        let _turn = Turn::wait(&data_dir).await?;
         backup::warn_if_gone(&backup_store, &data_dir).await;
         let made = match &external {
             None if args.incremental => make_next(&contents, &backup_store, &recipients, &data_dir, None).await?,
@@ -144,7 +145,7 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
 }
 
 /// Makes an incremental archive, or a full one if there is none to continue from, PostgreSQL cannot, or the last full one is older
-/// than `full_every`.
+/// than `full_every`. The caller has the [`Turn`] until the archive is recorded.
 pub async fn make_next(
     contents: &Contents,
     backup_store: &BackupStore,

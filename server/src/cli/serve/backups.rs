@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::backup::{
     self, Backup, BackupConfig, BackupError, BackupStore, Catalog, Contents, Files, Follower, LogFiles, LogState, Made,
-    Parent, State,
+    Parent, State, Turn,
 };
 use crate::cli::backup::{make_dump, make_next};
 use crate::cli::stop::Stop;
@@ -121,18 +121,14 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
         // Until there is an archive, nothing can be restored.
         let gives_way = every >= UNHURRIED && last.is_some() && !begins_chain && !has_failed;
         backup::warn_if_gone(backup_store, &plan.data_dir).await;
-        let outcome = make(plan, backup_store, every, gives_way).await;
+        let outcome = take_turn(plan, backup_store, every, gives_way).await;
         has_failed = outcome.is_err();
         match outcome {
             // Another instance is making it, or has made it.
             Ok(None) => tokio::time::sleep(LOOK_AGAIN.min(every)).await,
-            Ok(Some(made)) => {
-                known = Some(Backup::new(&made.archive, made.made_at).begun());
+            Ok(Some(begun)) => {
+                known = Some(begun);
                 tried = chain;
-                tracing::info!(archive = made.archive, bytes = made.size, files = made.files, "a backup was made");
-                if let Err(error) = settle(plan, backup_store, made).await {
-                    tracing::error!(%error, "the backup was made, but old ones could not be removed");
-                }
             }
             Err(error) => {
                 backup::FAILED.increment();
@@ -152,6 +148,23 @@ async fn last_in(backup_store: &BackupStore) -> Option<DateTime<Utc>> {
             None
         }
     }
+}
+
+/// Makes the backup that is due, records it and removes old ones. Returns when it was started, or `None` as [`make`] does.
+async fn take_turn(
+    plan: &Plan,
+    backup_store: &BackupStore,
+    every: Duration,
+    gives_way: bool,
+) -> anyhow::Result<Option<DateTime<Utc>>> {
+    let _turn = Turn::wait(&plan.data_dir).await?;
+    let Some(made) = make(plan, backup_store, every, gives_way).await? else { return Ok(None) };
+    let begun = Backup::new(&made.archive, made.made_at).begun();
+    tracing::info!(archive = made.archive, bytes = made.size, files = made.files, "a backup was made");
+    if let Err(error) = settle(plan, backup_store, made).await {
+        tracing::error!(%error, "the backup was made, but old ones could not be removed");
+    }
+    Ok(Some(begun))
 }
 
 /// Makes the backup that is due: a full one, an incremental one or a dump; the first two may give way to requests. `None` if another instance is making it, or has just made it.
