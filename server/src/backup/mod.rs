@@ -179,6 +179,11 @@ impl Catalog {
         archives.sort_by(|a, b| b.cmp(a));
         Ok(Self { archives, proved, lacks_last })
     }
+
+    /// When the last archive was started, except those of a clock that was ahead of `now`.
+    pub fn last_begun(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.archives.iter().map(|(begun, _)| *begun).find(|begun| *begun <= now)
+    }
 }
 
 /// Warns if the last archive of `data_dir` is gone from `backup_store`: the next one would then fill the disk below.

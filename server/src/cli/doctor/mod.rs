@@ -125,7 +125,7 @@ fn backups(source: &Source) -> Option<Finding> {
         proved = proved.max(catalog.proved.map(|(begun, _)| begun));
         // Another instance may have made it, which has a data folder of its own.
         if is_external {
-            last = last.max(catalog.archives.first().map(|(begun, _)| *begun));
+            last = last.max(catalog.last_begun(Utc::now()));
         }
     }
     // Before the first one, as long as there is a database.
@@ -280,6 +280,11 @@ mod tests {
         let other = aged(1).archive;
         std::fs::write(&other, "an archive").expect("a file");
         is(found(&[external, every]), "ok", "1 hours old");
+        // One of a clock that was ahead hides none of the others.
+        let ahead = aged(-2).archive;
+        std::fs::write(&ahead, "an archive").expect("a file");
+        is(found(&[external, every]), "ok", "1 hours old");
+        std::fs::remove_file(&ahead).expect("removed");
         // … or verified it.
         std::fs::write(format!("{other}.proved"), "verified").expect("a file");
         is(found(&[external, every]), "ok", "the last verified one is 0 days old");
