@@ -246,12 +246,10 @@ async fn a_backup_that_waits_for_another_continues_it() {
     house.settings.push(("FERROBASE_BACKUP_EVERY", "24h".to_owned()));
     house.settings.push(("FERROBASE_BACKUP_FULL_EVERY", "168h".to_owned()));
     let incremental = &["backup", "--incremental"][..];
-    for (round, (first, second, kept)) in [
-        (incremental, incremental, 3),
-        (&["backup", "--keep", "1"], &["backup", "--incremental", "--keep", "1"], 2),
-    ]
-    .into_iter()
-    .enumerate()
+    for (round, (first, second, kept)) in
+        [(incremental, incremental, 3), (&["backup", "--keep", "1"], &["backup", "--incremental", "--keep", "1"], 2)]
+            .into_iter()
+            .enumerate()
     {
         let held = ferrobase::storage::hold_removals(&house.data.join("storage")).expect("held");
         let logs = ["first", "second"].map(|name| root.path().join(format!("{name}-{round}")));
@@ -421,7 +419,8 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
     }
     // One that was made while the clock was ahead had them follow one another without a pause.
     std::fs::create_dir(&dumps).expect("a folder");
-    let ahead = (Utc::now() + Duration::from_secs(2 * 60 * 60)).format("ferrobase-%Y%m%dT%H%M%S%3fZ.tar.gz.age").to_string();
+    let ahead =
+        (Utc::now() + Duration::from_secs(2 * 60 * 60)).format("ferrobase-%Y%m%dT%H%M%S%3fZ.tar.gz.age").to_string();
     std::fs::write(dumps.join(&ahead), "an archive").expect("written");
     let [one, two] = &mut instances;
     one.serve(&http).await;

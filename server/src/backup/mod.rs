@@ -364,10 +364,11 @@ fn proved_of(names: &[String], known: Option<&Backup>) -> Option<(DateTime<Utc>,
     Some((retention::time_of(name)?, name.to_owned()))
 }
 
-/// Keeps the newest `keep` archives in `backup_store` and the last verified one. Returns the names of the removed archives.
+/// Keeps `made`, the newest `keep` archives in `backup_store` and the last verified one. Returns the names of the removed archives.
 pub async fn retain(
     backup_store: &BackupStore,
     keep: Option<NonZeroUsize>,
+    made: &Made,
     data_dir: &Path,
 ) -> Result<Vec<String>, BackupError> {
     let names = match backup_store.names().await {
@@ -388,7 +389,7 @@ pub async fn retain(
     }
     let Some(keep) = keep else { return Ok(Vec::new()) };
     let proved = proved.as_ref().map(|(_, name)| name.as_str());
-    let old = retention::too_old(&names, keep, proved, Utc::now());
+    let old = retention::too_old(&names, keep, &made.name, proved, Utc::now());
     backup_store.remove(&old).await?;
     backup_store.remove(&retention::notes_without_archive(&names, &old)).await?;
     // WAL from before the oldest archive is useless without an older archive.

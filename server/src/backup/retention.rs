@@ -7,17 +7,24 @@ use std::num::NonZeroUsize;
 use super::SUFFIX;
 use super::error::BackupError;
 
-/// The archives among `names` that are older than the newest `keep` that can be restored, except `proved`, the last verified one, and the
-/// parents of incremental archives that are kept. Those from more than a day after `now` count as the oldest: they were made while the
-/// clock was ahead, and would otherwise outlive all that follow. Names that are not archives are ignored.
-pub fn too_old(names: &[String], keep: NonZeroUsize, proved: Option<&str>, now: DateTime<Utc>) -> Vec<String> {
+/// The archives among `names` that are older than the newest `keep` that can be restored, except `made`, which was just made, `proved`, the
+/// last verified one, and the parents of incremental archives that are kept. Those from after `made` and `now` count as the oldest: they
+/// were made while the clock was ahead, and would otherwise outlive all that follow. Names that are not archives are ignored.
+pub fn too_old(
+    names: &[String],
+    keep: NonZeroUsize,
+    made: &str,
+    proved: Option<&str>,
+    now: DateTime<Utc>,
+) -> Vec<String> {
     let mut archives: Vec<String> = names.iter().filter(|name| is_archive(name)).cloned().collect();
-    let latest = now + chrono::Duration::days(1);
+    // It may have been started while the clock was ahead.
+    let latest = time_of(made).map_or(now, |begun| begun.max(now));
     archives.sort_by_cached_key(|name| (time_of(name).is_none_or(|time| time <= latest), name.clone()));
     // Without an archive that it continues, one is of no use.
     let whole = |(at, name): (usize, &String)| lineage(names, name).is_ok().then_some(at);
     let old = archives.iter().enumerate().filter_map(whole).nth_back(keep.get() - 1).unwrap_or(0);
-    let stays = archives.iter().skip(old).map(String::as_str).chain(proved);
+    let stays = archives.iter().skip(old).map(String::as_str).chain([made]).chain(proved);
     // Of a chain with a gap, the remaining archives are kept.
     let needed: HashSet<String> = stays.flat_map(|name| lineage_of(names, name)).collect();
     archives.truncate(old);
@@ -122,7 +129,8 @@ mod tests {
         let mut names: Vec<String> = (1..=5).rev().map(name).collect();
         names.extend(["ferrobase-mine.tar.gz.age".to_owned(), format!("{}.partial", name(6)), "notes.txt".to_owned()]);
         let now = Utc.with_ymd_and_hms(2026, 3, 5, 5, 0, 0).single().expect("a time");
-        let old = |keep: usize| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), Some(&name(2)), now);
+        let old =
+            |keep: usize| too_old(&names, NonZeroUsize::new(keep).expect("not zero"), &name(5), Some(&name(2)), now);
         assert_eq!(old(9), [""; 0]);
         assert_eq!(old(2), [name(1), name(3)]);
     }
@@ -143,8 +151,25 @@ mod tests {
         let now = Utc.with_ymd_and_hms(2026, 3, 3, 4, 5, 6).single().expect("a time");
         let names = [name(1), name(2), name(3), name(20), name(21)];
         let keep = |keep| NonZeroUsize::new(keep).expect("not zero");
-        assert_eq!(too_old(&names, keep(3), None, now), [name(20), name(21)]);
-        assert_eq!(too_old(&names, keep(1), None, now), [name(20), name(21), name(1), name(2)]);
+        assert_eq!(too_old(&names, keep(3), &name(3), None, now), [name(20), name(21)]);
+        assert_eq!(too_old(&names, keep(1), &name(3), None, now), [name(20), name(21), name(1), name(2)]);
+    }
+
+    /// It was removed as soon as it was made, if there were enough from the hours to come.
+    #[test]
+    fn the_archive_just_made_is_kept_whatever_the_clock_said_before() {
+        let name = |hour| archive_name(Utc.with_ymd_and_hms(2026, 3, 3, hour, 0, 0).single().expect("a time"));
+        let at = |hour, minute| Utc.with_ymd_and_hms(2026, 3, 3, hour, minute, 0).single().expect("a time");
+        let names = [name(3), name(4), name(6), name(7)];
+        let old = |keep: usize, made, now| {
+            too_old(&names, NonZeroUsize::new(keep).expect("not zero"), &name(made), None, now)
+        };
+        assert_eq!(old(2, 4, at(4, 10)), [name(6), name(7)]);
+        assert_eq!(old(1, 4, at(4, 10)), [name(6), name(7), name(3)]);
+        // The clock was set back while it was made.
+        assert_eq!(old(1, 7, at(5, 0)), [name(3), name(4), name(6)]);
+        // Another one was begun later, and has ended.
+        assert_eq!(old(1, 6, at(7, 10)), [name(3), name(4)]);
     }
 
     #[test]
@@ -153,14 +178,14 @@ mod tests {
         let (full, after) = (|day| archive_name(at(day)), |day, parent| incremental_name(at(day), at(parent)));
         let names = [full(1), after(2, 1), full(3), after(4, 3), after(5, 4), full(6), after(7, 6)];
         let keep = |keep: usize| NonZeroUsize::new(keep).expect("not zero");
-        let old = |number: usize, proved: Option<&str>| too_old(&names, keep(number), proved, at(8));
+        let old = |number: usize, proved: Option<&str>| too_old(&names, keep(number), &after(7, 6), proved, at(8));
         assert_eq!(old(2, None), [full(1), after(2, 1), full(3), after(4, 3), after(5, 4)]);
         assert_eq!(old(3, None), [full(1), after(2, 1)], "the fifth needs the third and the fourth");
         assert_eq!(old(1, None), [full(1), after(2, 1), full(3), after(4, 3), after(5, 4)]);
         assert_eq!(old(1, Some(&after(4, 3))), [full(1), after(2, 1), after(5, 4)]);
         // The seventh cannot be restored.
         let without: Vec<_> = names.iter().filter(|name| **name != full(6)).cloned().collect();
-        let old = |number: usize| too_old(&without, keep(number), None, at(8));
+        let old = |number: usize| too_old(&without, keep(number), &after(5, 4), None, at(8));
         assert_eq!(old(1), [full(1), after(2, 1)], "the fifth is the last that can be restored");
         assert_eq!(old(4), [""; 0], "the second is the fourth of them");
         assert_eq!(lineage(&names, &after(5, 4)).expect("whole"), [full(3), after(4, 3), after(5, 4)]);

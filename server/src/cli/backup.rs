@@ -118,7 +118,7 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
             Parent::record(&data_dir, &made)?;
         }
         State::record_made(&data_dir, Backup::new(&made.archive, made.made_at).in_chain(made.chain.clone()))?;
-        let removed = backup::retain(&backup_store, keep, &data_dir).await?;
+        let removed = backup::retain(&backup_store, keep, &made, &data_dir).await?;
         Ok((made, removed))
     }))?;
     let external = external.is_some();

@@ -210,7 +210,7 @@ async fn settle(plan: &Plan, backup_store: &BackupStore, made: Made) -> Result<(
     if let Files::Elsewhere(place) = &plan.contents.files {
         tracing::info!(place, "the files of objects are not in the backup");
     }
-    let removed = backup::retain(backup_store, plan.config.keep, &plan.data_dir).await;
+    let removed = backup::retain(backup_store, plan.config.keep, &made, &plan.data_dir).await;
     State::record_made(&plan.data_dir, Backup::new(&made.archive, made.made_at).in_chain(made.chain))?;
     removed.map(drop)
 }
