@@ -64,9 +64,13 @@ async fn acknowledged_writes_are_restored_with_their_files() {
     let mut house = House::started_before(root.path(), "data");
     house.serve(&http).await;
     let sql = house.sql().await;
-    sql.batch_execute("create table public.ledger (n int primary key); select vault.create_secret('a secret', 's')")
-        .await
-        .expect("a table and a secret");
+    // A view without rows yet cannot be counted.
+    sql.batch_execute(
+        "create table public.ledger (n int primary key); select vault.create_secret('a secret', 's');
+         create materialized view public.waiting as select n from public.ledger with no data",
+    )
+    .await
+    .expect("a table, a secret and a view");
     let bucket = request(&http, Method::POST, house.url("/storage/v1/bucket")).json(&json!({ "name": "b" }));
     assert_eq!(bucket.send().await.expect("an answer").status(), 200);
 

@@ -85,6 +85,7 @@ async fn a_superusers_database_is_restored_to_another_cluster_with_the_settings_
     let sql = connect(&from.url()).await;
     sql.batch_execute(
         r#"create table public.mine (n int); insert into public.mine values (1);
+           create materialized view public.waiting as select n from public.mine with no data;
            create role boss superuser; create table public.of_boss (n int); alter table public.of_boss owner to boss;
            create role idle superuser; grant anon to idle;
            create role "odd Role"; grant boss to "odd Role"; grant pg_monitor to "odd Role" with admin option, inherit false;

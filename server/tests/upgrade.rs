@@ -82,6 +82,7 @@ async fn inhabited(root: &Path, http: &Client, former: &Path) -> (House, Value) 
          insert into public.letters select n, 'letter ' || n, extensions.hstore('n', n::text) from generate_series(1, 2000) n;
          create index by_likeness on public.letters using gin (text extensions.gin_trgm_ops);
          create materialized view public.even as select n from public.letters where n % 2 = 0;
+         create materialized view public.waiting as select n from public.letters with no data;
          alter database postgres set work_mem = '7MB'",
     )
     .await

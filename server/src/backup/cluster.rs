@@ -147,7 +147,7 @@ pub async fn count_rows(client: &Client) -> Result<(BTreeMap<String, i64>, Strin
     client.batch_execute("begin isolation level repeatable read read only; set local search_path = ''").await?;
     let tables = "select coalesce(string_agg(format('select %L, count(*) from only %s', c.oid::regclass, c.oid::regclass), \
                   ' union all '), 'select '''', 0 where false'), pg_snapshot_xmin(pg_current_snapshot())::text \
-                  from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'm') \
+                  from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'm') and c.relispopulated \
                   and c.relpersistence = 'p' and has_table_privilege(c.oid, 'select') and n.nspname not in ('pg_catalog', 'information_schema')";
     let row = client.query_one(tables, &[]).await?;
     let (counts, xid): (String, String) = (row.get(0), row.get(1));

@@ -29,7 +29,8 @@ const COUNTS: &str = "
   select coalesce(string_agg(format('select %L, count(*) from only %s', c.oid::regclass, c.oid::regclass), ' union all '),
                   'select '''', 0::bigint where false')
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
-  where c.relkind in ('r', 'm') and c.relpersistence = 'p' and n.nspname not in ('pg_catalog', 'information_schema')";
+  where c.relkind in ('r', 'm') and c.relispopulated and c.relpersistence = 'p'
+    and n.nspname not in ('pg_catalog', 'information_schema')";
 
 /// What a cluster holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
