@@ -59,6 +59,16 @@ impl Cluster {
         assert!(command.status().expect("it runs").success(), "{program}");
     }
 
+    /// A new folder beside its data.
+    fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.data.with_file_name(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).expect("its owner");
+        }
+        folder
+    }
+
     fn url(&self) -> String {
         format!("postgresql://{}@127.0.0.1:{}/postgres", self.owner, self.port)
     }
@@ -83,8 +93,12 @@ async fn a_superusers_database_is_restored_to_another_cluster_with_the_settings_
     house.serve(&Client::new()).await;
     house.stop();
     let sql = connect(&from.url()).await;
+    // The other cluster has no such tablespace.
+    let tablespace = format!("create tablespace faster location '{}'", from.folder("faster").display());
+    sql.batch_execute(&tablespace).await.expect("a tablespace");
     sql.batch_execute(
-        r#"create table public.mine (n int); insert into public.mine values (1);
+        r#"create table public.placed (n int primary key using index tablespace faster) tablespace faster;
+           create table public.mine (n int); insert into public.mine values (1);
            create materialized view public.waiting as select n from public.mine with no data;
            create role boss superuser; create table public.of_boss (n int); alter table public.of_boss owner to boss;
            create role idle superuser; grant anon to idle;

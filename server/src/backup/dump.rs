@@ -32,6 +32,8 @@ const ROLES: &str = "roles.sql";
 /// Entry with the statements to run after `pg_restore`.
 const AFTER: &str = "after.sql";
 const CHUNK: usize = 8 << 20;
+/// How `pg_restore` restores a dump. Another server need not have the tablespaces, which a dump only names.
+pub const RESTORED: [&str; 4] = ["--exit-on-error", "--single-transaction", "--no-password", "--no-tablespaces"];
 
 /// Schemas whose tables exist in every database and are not content.
 const SYSTEM: &str = "('pg_catalog', 'information_schema')";
@@ -157,7 +159,7 @@ pub async fn restore(
     // Files first: a file without a row is harmless, a row without its file is not.
     let Prepared { files, settings, after } = prepare(archive, identities, &stop_flag, &client, &target.files).await?;
     drop(client);
-    pg_restore.args(["--exit-on-error", "--single-transaction", "--no-password"]);
+    pg_restore.args(RESTORED);
     feed(archive, identities, &stop_flag, pg_restore, &manifest).await?;
     // The database is restored already, so a failure is only reported.
     let missing = complete(&target.url, &after, &manifest).await.unwrap_or_else(|error| {

@@ -118,7 +118,7 @@ pub async fn verify_dump(
         let Prepared { files: count, settings: keys, after } =
             dump::prepare(archive, identities, &stop_flag, &client, &files).await?;
         let mut command = pg_restore(&running.admin_url)?;
-        command.args(["--exit-on-error", "--single-transaction", "--no-password"]);
+        command.args(dump::RESTORED);
         dump::feed(archive, identities, &stop_flag, command, &manifest).await?;
         let as_of = manifest.made_at;
         let cluster = running.cluster.clone();
