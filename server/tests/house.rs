@@ -33,7 +33,7 @@ const ROOMS: [(&str, &[&str]); 31] = [
     ("audit", &["db", "http"]),
     ("migrate", &["config", "db", "extensions"]),
     ("telemetry", &["config", "http", "outgoing"]),
-    ("backup", &["config", "db", "embedded_pg", "http", "owner", "storage"]),
+    ("backup", &["config", "db", "embedded_pg", "http", "jwt", "owner", "storage"]), // jwt: which keys follow from others
     ("upgrade", &["backup", "embedded_pg", "migrate", "owner"]),
     (
         "admin",

@@ -160,11 +160,12 @@ fn about_files(backend: &BackendConfig, files: usize) -> String {
 
 /// What to do if the backup was made with other keys; empty if they are the same.
 fn about_keys(data_dir: &Path, keys: &str, source: &Source) -> anyhow::Result<String> {
-    let differing = backup::keys::differing(keys, source);
+    let keys = backup::keys::given(keys);
+    let differing = backup::keys::differing(&keys, source);
     if differing.is_empty() {
         return Ok(String::new());
     }
-    let file = write_keys(data_dir, keys)?;
+    let file = write_keys(data_dir, &keys)?;
     Ok(format!(
         "the backup was made with other settings of {}: sessions and encrypted columns need those in {}; take them over \
          before the start and remove that file\n",

@@ -32,8 +32,10 @@ use crate::sms::{Outgoing, TextTransport};
 
 /// Serves everything at the paths and ports of `supabase start`.
 pub async fn run(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
+    // Not those that follow from others, which are set beside them next.
+    let keys = backup::keys::collect(&source);
     let settings = Settings::read(&mut source)?;
-    let schedule = backup_config(&source)?;
+    let schedule = Schedule { config: backup_config(&source)?, keys };
     let listeners = Listeners::bind(&settings.server, &settings.mail, &PortNames::VARIABLES)?;
     let Some(database) = stop.before(Database::open(&settings.server)).await else { return Ok(()) };
     let database = database?;
@@ -42,22 +44,28 @@ pub async fn run(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
     outcome
 }
 
+/// What is backed up by schedule: when and where to, and the keys among the settings.
+struct Schedule {
+    config: BackupConfig,
+    keys: String,
+}
+
 /// Everything from the running database to the end of serving.
 async fn served(
     source: &Source,
     settings: &Settings,
     database: &Database,
-    schedule: BackupConfig,
+    schedule: Schedule,
     listeners: Listeners,
     stop: &Stop,
 ) -> anyhow::Result<()> {
     let Some(urls) = stop.before(prepare(source, settings, database)).await else { return Ok(()) };
     let urls = urls?;
-    give_up_rights(settings, &schedule, database)?;
+    give_up_rights(settings, &schedule.config, database)?;
     let app = App::build(source, settings, &urls).await?;
     let started = Started { app, listeners, set_aside: database.set_aside() };
     let ready = async |keys: &ApiKeys| announce(settings, database, keys).await;
-    let backups = Backups::start(backup_plan(schedule, source, settings, &database.logins), stop)?;
+    let backups = Backups::start(backup_plan(schedule, settings, &database.logins), stop)?;
     let outcome = serve(source, settings, &database.logins, &urls, started, stop, ready).await;
     tokio::select! {
         () = backups.ended() => {}
@@ -73,11 +81,11 @@ fn backup_config(source: &Source) -> anyhow::Result<BackupConfig> {
     Ok(reader.finish(config)?)
 }
 
-fn backup_plan(config: BackupConfig, source: &Source, settings: &Settings, logins: &Logins) -> Plan {
+fn backup_plan(Schedule { config, keys }: Schedule, settings: &Settings, logins: &Logins) -> Plan {
     let contents = Contents {
         admin_url: logins.admin_url.clone(),
         files: crate::cli::backup::files(&settings.storage.backend),
-        keys: backup::keys::collect(source),
+        keys,
         summarizes: config.full_every.is_some(),
         // Each backup of the schedule decides.
         gives_way: false,
