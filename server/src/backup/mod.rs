@@ -162,7 +162,7 @@ pub struct Catalog {
     pub archives: Vec<(DateTime<Utc>, String)>,
     /// The last verified one.
     pub proved: Option<(DateTime<Utc>, String)>,
-    /// Whether the last archive of the state was made there and is there no longer.
+    /// Whether the last archive that the state says was made there is there no longer.
     pub lacks_last: bool,
 }
 
@@ -171,9 +171,8 @@ impl Catalog {
     pub async fn read(backup_store: &BackupStore, state: &State) -> Result<Self, BackupError> {
         let names = backup_store.names().await?;
         let proved = proved_of(&names, state.proved.as_ref());
-        let lacks_last = state.made.as_ref().is_some_and(|made| {
-            made.archive == backup_store.full_name(made.name()) && !names.iter().any(|name| name == made.name())
-        });
+        let made = state.made_in(backup_store);
+        let lacks_last = made.is_some_and(|made| !names.iter().any(|name| name == made.name()));
         let mut archives: Vec<_> =
             names.into_iter().filter_map(|name| Some((retention::time_of(&name)?, name))).collect();
         archives.sort_by(|a, b| b.cmp(a));

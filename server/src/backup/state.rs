@@ -8,6 +8,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::backup_store::BackupStore;
 use super::error::BackupError;
 use super::retention;
 use crate::owner;
@@ -17,6 +18,8 @@ pub const FOLDER: &str = "backups";
 const FILE: &str = "state.json";
 /// Held while that file is read and replaced: the server makes a backup while a command verifies another.
 const LOCK: &str = "state.lock";
+/// Of as many places besides the last one it is known which backup was the last.
+const PLACES: usize = 8;
 /// A separate file, because the server writes it every few seconds and commands write the other one.
 const LOG_FILE: &str = "log.json";
 
@@ -25,6 +28,9 @@ const LOG_FILE: &str = "log.json";
 pub struct State {
     pub made: Option<Backup>,
     pub proved: Option<Backup>,
+    /// The last ones that were made in other places than `made`, oldest first.
+    #[serde(default)]
+    elsewhere: Vec<Backup>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +62,11 @@ impl Backup {
         self.archive.rsplit('/').next().unwrap_or(&self.archive)
     }
 
+    /// Where it was made.
+    fn place(&self) -> &str {
+        self.archive.strip_suffix(self.name()).unwrap_or_default()
+    }
+
     /// When it was started, as its name says. The next one is due by this time, not by the moment that it holds, so that a schedule does
     /// not drift by what backups take.
     pub fn begun(&self) -> DateTime<Utc> {
@@ -77,7 +88,16 @@ impl State {
 
     pub fn record_made(data_dir: &Path, backup: Backup) -> Result<(), BackupError> {
         let _lock = lock(data_dir)?;
-        Self { made: Some(backup), ..Self::read(data_dir) }.write(data_dir)
+        let Self { made, proved, mut elsewhere } = Self::read(data_dir);
+        elsewhere.extend(made);
+        elsewhere.retain(|other| other.place() != backup.place());
+        elsewhere.drain(..elsewhere.len().saturating_sub(PLACES));
+        Self { made: Some(backup), proved, elsewhere }.write(data_dir)
+    }
+
+    /// The last one made in `backup_store`. One that was made by hand elsewhere is none of a schedule's.
+    pub fn made_in(&self, backup_store: &BackupStore) -> Option<&Backup> {
+        self.made.iter().chain(&self.elsewhere).find(|made| made.archive == backup_store.full_name(made.name()))
     }
 
     /// Verifying an older backup than the last verified one changes nothing.
@@ -207,9 +227,32 @@ mod tests {
                 scope.spawn(|| State::record_made(folder.path(), backup("made")).expect("recorded"));
                 scope.spawn(|| State::record_proved(folder.path(), backup("proved")).expect("recorded"));
             });
-            let State { made, proved } = State::read(folder.path());
+            let State { made, proved, .. } = State::read(folder.path());
             let names = [made, proved].map(|backup| backup.map(|backup| backup.archive));
             assert_eq!(names, [Some(format!("made-{round}")), Some(format!("proved-{round}"))]);
         }
+    }
+
+    #[test]
+    fn the_last_backup_of_each_place_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        let make = |name: &str, number: usize| {
+            let archive = place(name).join(format!("{number}.age")).display().to_string();
+            State::record_made(folder.path(), Backup::new(&archive, Utc::now())).expect("recorded");
+        };
+        let last = |name: &str| {
+            let state = State::read(folder.path());
+            state.made_in(&BackupStore::Folder(place(name))).map(|made| made.name().to_owned())
+        };
+        for (number, name) in ["daily", "by-hand", "daily", "by-hand"].into_iter().enumerate() {
+            make(name, number);
+        }
+        assert_eq!((last("daily"), last("by-hand")), (Some("2.age".to_owned()), Some("3.age".to_owned())));
+        assert_eq!(last("never"), None);
+        for number in 0..PLACES {
+            make(&format!("other-{number}"), number);
+        }
+        assert_eq!((last("daily"), last("by-hand")), (None, Some("3.age".to_owned())), "the oldest is forgotten");
     }
 }

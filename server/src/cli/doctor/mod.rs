@@ -109,7 +109,12 @@ fn backups(source: &Source) -> Option<Finding> {
         return None;
     }
     let state = State::read(&data_dir);
-    let mut last = state.made.as_ref().map(Backup::begun);
+    // A schedule is not kept by what is made elsewhere by hand.
+    let made = match (&config.every, &config.to) {
+        (Some(_), Some(place)) => state.made_in(place),
+        _ => state.made.as_ref(),
+    };
+    let mut last = made.map(Backup::begun);
     let mut proved = state.proved.as_ref().map(|proved| proved.made_at);
     if let Some(place) = &config.to {
         let catalog = match block_on(async { Ok(Catalog::read(place, &state).await?) }) {
@@ -117,7 +122,7 @@ fn backups(source: &Source) -> Option<Finding> {
             Err(error) => return Some(Finding::Problem(format!("backups: {error:#}"))),
         };
         if catalog.lacks_last {
-            let archive = state.made.map(|made| made.archive).unwrap_or_default();
+            let archive = state.made_in(place).map(|made| made.archive.as_str()).unwrap_or_default();
             return Some(Finding::Problem(format!(
                 "backups: the last one, {archive}, is no longer there: is its disk mounted?"
             )));
@@ -175,14 +180,16 @@ const LOG_WITHIN_MINUTES: i64 = 15;
 
 /// The latest point in time that can be restored, if continuous archiving is enabled.
 fn points_in_time(source: &Source) -> Option<Finding> {
-    let reader = Reader::new(source);
+    let mut reader = Reader::new(source);
     reader.text(&["FERROBASE_BACKUP_LOG_EVERY"])?;
     let data_dir = reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase");
+    let config = BackupConfig::read(&mut reader);
     let Some(log) = LogState::read(Path::new(&data_dir)) else {
         return Some(Finding::Note("points in time: the log of changes has not been archived yet".to_owned()));
     };
-    let has_archive =
-        State::read(Path::new(&data_dir)).made.is_some_and(|made| made.chain.as_ref() == Some(&log.chain));
+    let state = State::read(Path::new(&data_dir));
+    let made = config.to.as_ref().and_then(|place| state.made_in(place));
+    let has_archive = made.is_some_and(|made| made.chain.as_ref() == Some(&log.chain));
     let minutes = (Utc::now() - log.reached).num_minutes();
     Some(match (has_archive, minutes) {
         (false, _) => {
@@ -271,6 +278,13 @@ mod tests {
         is(found(&[every]), "ok", "the last one is 47 hours old, and the last verified one is 10 days old");
         State::record_proved(folder.path(), aged(40 * 24)).expect("recorded");
         is(found(&[every]), "ok", "10 days old");
+
+        // What is made elsewhere by hand is none of the schedule's.
+        record_made(60);
+        let by_hand = folder.path().join("by-hand").join(crate::backup::archive_name(Utc::now())).display().to_string();
+        State::record_made(folder.path(), Backup::new(&by_hand, Utc::now())).expect("recorded");
+        is(found(&[every]), "problem", "the last one is 2 days old, although");
+        is(found(&[]), "ok", "the last one is 0 hours old");
 
         // Of an external database, another instance may have made it.
         record_made(60);

@@ -101,17 +101,18 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
     let mut tried = None;
     let mut has_failed = false;
     loop {
-        let made = State::read(&plan.data_dir).made;
+        let state = State::read(&plan.data_dir);
+        let made = state.made_in(backup_store);
         // Other instances on an external database have data folders of their own.
         let others = if plan.external.is_some() { last_in(backup_store).await } else { None };
         // The known one includes a backup whose state file could not be written. One in the future, left by a clock that was set back, must
         // not delay the next backup, nor hide that it was made.
         let now = Utc::now();
-        let begun = [made.as_ref().map(Backup::begun), known, others].into_iter().flatten();
+        let begun = [made.map(Backup::begun), known, others].into_iter().flatten();
         let last = begun.filter(|begun| *begun <= now).max();
         // Without an archive of its chain, the archived WAL is useless.
         let chain = plan.config.log_every.and_then(|_| LogState::read(&plan.data_dir)).map(|log| log.chain);
-        let begins_chain = chain.is_some() && made.and_then(|made| made.chain) != chain && tried != chain;
+        let begins_chain = chain.is_some() && made.and_then(|made| made.chain.clone()) != chain && tried != chain;
         let age = last.map(|last| (now - last).to_std().unwrap_or(every));
         let wait =
             if begins_chain { Duration::ZERO } else { age.map_or(Duration::ZERO, |age| every.saturating_sub(age)) };
