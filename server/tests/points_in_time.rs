@@ -227,18 +227,23 @@ async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
     assert_eq!(restored.sql().await.query_one(count, &[]).await.expect("rows").get::<_, i64>(0), 30);
     until("another chain is begun", || log_state(&restored).is_some_and(|state| state["chain"] != chain)).await;
     assert!(Utc::now() > before);
-    // With archiving disabled, the database keeps no WAL for it.
-    restored.stop();
-    restored.settings.clear();
-    restored.settings = settings("100ms");
-    restored.settings.retain(|(name, _)| *name != "FERROBASE_BACKUP_LOG_EVERY");
-    restored.serve(&http).await;
-    let sql = restored.sql().await;
-    let deadline = Instant::now() + DEADLINE;
-    let slots = "select count(*) from pg_replication_slots where slot_name like 'ferrobase_log%'";
-    while sql.query_one(slots, &[]).await.expect("slots").get::<_, i64>(0) > 0 {
-        assert!(Instant::now() < deadline, "the slot stays");
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    // With archiving or all backups disabled, the database keeps no WAL for it.
+    for disabled in [&["FERROBASE_BACKUP_LOG_EVERY"][..], &["FERROBASE_BACKUP_LOG_EVERY", "FERROBASE_BACKUP_EVERY"]] {
+        restored.stop();
+        restored.settings = settings("100ms");
+        restored.serve(&http).await;
+        until("the log is archived", || log_state(&restored).is_some()).await;
+        restored.stop();
+        restored.settings.retain(|(name, _)| !disabled.contains(name));
+        restored.serve(&http).await;
+        let sql = restored.sql().await;
+        let deadline = Instant::now() + DEADLINE;
+        let slots = "select count(*) from pg_replication_slots where slot_name like 'ferrobase_log%'";
+        while sql.query_one(slots, &[]).await.expect("slots").get::<_, i64>(0) > 0 {
+            assert!(Instant::now() < deadline, "the slot stays: {disabled:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(log_state(&restored), None, "{disabled:?}");
     }
 }
 

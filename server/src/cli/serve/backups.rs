@@ -40,7 +40,7 @@ pub struct Plan {
 /// Key of the advisory lock that lets one instance at a time dump an external database ("ferro" and "b" in ASCII).
 const LOCK: i64 = 0x66_65_72_72_6f_62;
 
-/// The thread that makes backups; `None` without a schedule.
+/// The thread that makes backups; `None` if there is nothing to do for it.
 pub struct Backups(Option<Running>);
 
 struct Running {
@@ -53,11 +53,12 @@ struct Running {
 impl Backups {
     /// Starts the schedule, which ends with `stop` at the latest.
     pub fn start(plan: Plan, stop: &Stop) -> anyhow::Result<Self> {
-        let (Some(every), Some(backup_store)) = (plan.config.every, plan.config.to.clone()) else {
+        let schedule = plan.config.every.zip(plan.config.to.clone());
+        if schedule.is_none() && plan.external.is_some() {
             return Ok(Self(None));
-        };
+        }
         // Taken before anything is served that could remove a file.
-        let files = match (&plan.contents.files, plan.config.log_every) {
+        let files = match (&plan.contents.files, plan.config.log_every.filter(|_| schedule.is_some())) {
             (Files::Folder(root), Some(_)) => Some(LogFiles::hold(root)?),
             _ => None,
         };
@@ -74,8 +75,7 @@ impl Backups {
                 tokio::select! {
                     () = stop.asked() => {}
                     _ = over => {}
-                    () = keep_on(&plan, every, &backup_store) => {}
-                    () = follow(&plan, &backup_store, files), if plan.external.is_none() => {}
+                    () = work_on(&plan, schedule, files) => {}
                 }
             });
             // Waits for its programs.
@@ -93,6 +93,26 @@ impl Backups {
             // Nothing is ever sent.
             let _ = done.await;
         }
+    }
+}
+
+async fn work_on(plan: &Plan, schedule: Option<(Duration, BackupStore)>, files: Option<LogFiles>) {
+    match schedule {
+        // There may have been one before.
+        None => forget_log(plan).await,
+        Some((every, backup_store)) => tokio::select! {
+            () = keep_on(plan, every, &backup_store) => {}
+            () = follow(plan, &backup_store, files), if plan.external.is_none() => {}
+        },
+    }
+}
+
+/// Ends the archiving of WAL that former settings asked for.
+async fn forget_log(plan: &Plan) {
+    LogState::forget(&plan.data_dir);
+    // A leftover slot would make the database keep its WAL.
+    if let Err(error) = backup::forget_slots(&plan.contents.admin_url).await {
+        tracing::warn!(%error, "the database may keep its log for an archive that is no longer written");
     }
 }
 
@@ -218,13 +238,8 @@ async fn settle(plan: &Plan, backup_store: &BackupStore, made: Made) -> Result<(
 
 /// Archives the WAL as long as the server runs, if enabled.
 async fn follow(plan: &Plan, backup_store: &BackupStore, mut files: Option<LogFiles>) {
-    let admin_url = &plan.contents.admin_url;
     let Some(every) = plan.config.log_every else {
-        LogState::forget(&plan.data_dir);
-        // A leftover slot would make the database keep its WAL.
-        if let Err(error) = backup::forget_slots(admin_url).await {
-            tracing::warn!(%error, "the database may keep its log for an archive that is no longer written");
-        }
+        forget_log(plan).await;
         return std::future::pending().await;
     };
     let mut told = None;
