@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use reqwest::{Client, Method};
 use serde_json::json;
 
+use crate::support::cluster::connect;
 use crate::support::commands::{DEADLINE, House, killed_once, names, request, root, store_of_backups, to_store, told};
 
 fn object(name: &str) -> Vec<u8> {
@@ -253,6 +254,35 @@ fn full_disk(house: &House, root: &Path, recipient: &str) {
     let (_, text) = mount(&format!("{program} backup --to {place} --recipient {recipient}; ls -A {place} | wc -l"));
     assert!(text.contains(&format!("the disk that holds {place} is full")), "{text}");
     assert_eq!(text.lines().next(), Some("0"), "nothing half-written stays: {text}");
+}
+
+/// All tables and indexes were locked at once to count rows, for which the memory did not suffice.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_tables_are_counted_with_few_locks() {
+    let (root, http) = (root(), Client::new());
+    let mut house = House::started_before(root.path(), "data");
+    house.serve(&http).await;
+    house
+        .sql()
+        .await
+        .batch_execute(
+            "do $$ begin for n in 1..900 loop
+               execute format('create table public.many_%s (a int primary key, b int unique, c int unique, d int unique)', n);
+             end loop; end $$;
+             insert into public.many_7 values (1, 1, 1, 1)",
+        )
+        .await
+        .expect("tables");
+    let admin = connect(&format!("postgresql://supabase_admin:postgres@127.0.0.1:{}/postgres", house.ports[1])).await;
+    admin.batch_execute("alter system set max_locks_per_transaction = 10").await.expect("set");
+    drop(admin);
+    house.stop();
+    let recipient = house.backup_key();
+    let (done, text) = house.run(&["backup", "--to", "backups", "--recipient", &recipient]);
+    assert!(done, "{text}");
+    let archive = text.split(": ").next().expect("a path").to_owned();
+    let (done, text) = house.run(&["backup", "verify", &archive, "--identity", "key.txt"]);
+    assert!(done && text.contains("verified: everything was restored"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

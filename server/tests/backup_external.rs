@@ -34,6 +34,11 @@ const NOBODY: u32 = 65534;
 
 impl Cluster {
     fn start(programs: &Path, root: &Path, owner: &'static str) -> Self {
+        Self::start_with(programs, root, owner, "")
+    }
+
+    /// With further options of the server.
+    fn start_with(programs: &Path, root: &Path, owner: &'static str, more: &str) -> Self {
         let folder = root.join(owner);
         std::fs::create_dir(&folder).expect("a folder");
         if rustix::process::geteuid().is_root() {
@@ -41,13 +46,17 @@ impl Cluster {
         }
         let cluster = Self { programs: programs.to_owned(), data: folder.join("db"), owner, port: free_port() };
         cluster.run("initdb", &["-U", owner, "-A", "trust", "--no-instructions", "--no-sync"]);
-        let options = format!(
-            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c wal_level=logical",
-            cluster.port
-        );
-        let log = folder.join("log");
-        cluster.run("pg_ctl", &["-o", &options, "-l", &log.display().to_string(), "-w", "start"]);
+        cluster.serve(more);
         cluster
+    }
+
+    fn serve(&self, more: &str) {
+        let options = format!(
+            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c wal_level=logical {more}",
+            self.port
+        );
+        let log = self.data.with_file_name("log");
+        self.run("pg_ctl", &["-o", &options, "-l", &log.display().to_string(), "-w", "start"]);
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
@@ -156,6 +165,45 @@ async fn a_superusers_database_is_restored_to_another_cluster_with_the_settings_
     let owners = "select string_agg(relowner::regrole::text, ', ' order by relname) from pg_class where relname in ('mine', 'of_boss')";
     let owners: String = target.query_one(owners, &[]).await.expect("tables").get(0);
     assert_eq!(owners, "dbadmin, boss");
+    drop((from, to));
+}
+
+/// It was verified, and nobody said what a server needs to restore it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_too_few_locks_for_a_dump_is_told_how_many_it_needs() {
+    let Some(programs) = programs() else { return };
+    let root = root();
+    let from = Cluster::start(&programs, root.path(), "dbadmin");
+    let small = "-c max_connections=20 -c max_worker_processes=0 -c max_wal_senders=0 -c wal_level=minimal";
+    let to =
+        Cluster::start_with(&programs, root.path(), "postgres", &format!("{small} -c max_locks_per_transaction=10"));
+    connect(&from.url())
+        .await
+        .batch_execute(
+            "do $$ begin for n in 1..700 loop
+               execute format('create table public.many_%s (a serial primary key, b text unique, c int unique)', n);
+             end loop; end $$",
+        )
+        .await
+        .expect("tables");
+    let mut house = House::new(root.path(), "house");
+    house.settings = vec![("DATABASE_URL", from.url())];
+    let recipient = house.backup_key();
+    let (done, text) = house.run(&["backup", "--to", "dumps", "--recipient", &recipient]);
+    assert!(done, "{text}");
+    let archive = text.split(": ").next().expect("a name").to_owned();
+    house.settings =
+        vec![("DATABASE_URL", to.url()), ("FERROBASE_STORAGE_DIR", root.path().join("files").display().to_string())];
+    let (done, text) = house.run(&["restore", &archive, "--identity", "key.txt"]);
+    let needed = text.split("max_locks_per_transaction = ").nth(1).and_then(|rest| rest.split('\'').next());
+    let needed: i64 = needed.and_then(|number| number.parse().ok()).expect(&text);
+    assert!(!done && text.contains("cannot lock the 4900 tables") && needed > 200, "{text}");
+
+    // It can be tried again with so many.
+    to.run("pg_ctl", &["-m", "fast", "-w", "stop"]);
+    to.serve(&format!("{small} -c max_locks_per_transaction={needed}"));
+    let (done, text) = house.run(&["restore", &archive, "--identity", "key.txt"]);
+    assert!(done, "{text}");
     drop((from, to));
 }
 

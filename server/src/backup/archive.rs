@@ -57,12 +57,23 @@ pub struct Manifest {
     pub rows: BTreeMap<String, [i64; 2]>,
     /// Transactions from this one on may be missing from the counts.
     pub counted_xid: String,
+    /// Of a dump: how many tables, indexes, sequences and views a restore makes in one transaction; 0 if an earlier version has made it.
+    #[serde(default)]
+    pub relations: i64,
     /// Of a dump: what `roles.sql` and `after.sql` restore.
     #[serde(default)]
     pub facts: BTreeSet<Fact>,
     /// Where the files of objects are kept, if not in this archive.
     pub files_elsewhere: Option<String>,
     pub entries: BTreeMap<String, Content>,
+}
+
+impl Manifest {
+    /// The setting `max_locks_per_transaction` that a PostgreSQL with this many sessions needs to restore a dump. It has as many locks as
+    /// both multiplied; a few are for other things than relations.
+    pub fn locks_needed(&self, sessions: i64) -> i64 {
+        (self.relations / sessions.max(1) + 1) * 5 / 4
+    }
 }
 
 /// The expected content of an entry.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
 
 use super::archive::Writer;
+use super::counts::{count_rows, counted_xid};
 use super::error::BackupError;
 use super::log;
 
@@ -101,7 +102,8 @@ impl Source {
 
     /// Row counts of all permanent tables, and the first transaction that may be missing from them.
     pub async fn count_rows(&self) -> Result<(BTreeMap<String, i64>, String), BackupError> {
-        count_rows(&self.client).await
+        let xid = counted_xid(&self.client).await?;
+        Ok((count_rows(&self.client).await?, xid))
     }
 }
 
@@ -140,20 +142,6 @@ impl Running {
         let row = client.query_one(stop, &[]).await?;
         Ok(Stopped { stop_lsn: row.get(0), label: row.get(1), stop_file: row.get(2), client })
     }
-}
-
-/// Row counts of all permanent tables in one snapshot, and the first transaction that may be missing from them.
-pub async fn count_rows(client: &Client) -> Result<(BTreeMap<String, i64>, String), BackupError> {
-    client.batch_execute("begin isolation level repeatable read read only; set local search_path = ''").await?;
-    let tables = "select coalesce(string_agg(format('select %L, count(*) from only %s', c.oid::regclass, c.oid::regclass), \
-                  ' union all '), 'select '''', 0 where false'), pg_snapshot_xmin(pg_current_snapshot())::text \
-                  from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'm') and c.relispopulated \
-                  and c.relpersistence = 'p' and has_table_privilege(c.oid, 'select') and n.nspname not in ('pg_catalog', 'information_schema')";
-    let row = client.query_one(tables, &[]).await?;
-    let (counts, xid): (String, String) = (row.get(0), row.get(1));
-    let rows = client.query(&counts, &[]).await?;
-    client.batch_execute("commit").await?;
-    Ok((rows.iter().map(|row| (row.get(0), row.get(1))).collect(), xid))
 }
 
 /// Copies everything except the WAL.
@@ -200,7 +188,7 @@ fn copy_below(data_dir: &Path, inside: &str, into: &mut Writer) -> Result<(), Ba
 impl Stopped {
     /// Row counts as in [`Running::count_rows`].
     pub async fn count_rows(&self) -> Result<BTreeMap<String, i64>, BackupError> {
-        Ok(count_rows(&self.client).await?.0)
+        Ok(count_rows(&self.client).await?)
     }
 }
 

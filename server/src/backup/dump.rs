@@ -15,13 +15,14 @@ use tokio_postgres::Client;
 
 use super::archive::{self, Item, Manifest, Writer};
 use super::backup_store::BackupStore;
+use super::counts::{count_rows, counted_xid};
 use super::dump_facts::{self, Fact};
 use super::error::BackupError;
 use super::program::Running;
 use super::restore::{Unpacked, require_no_files};
 use super::stop_flag::StopFlag;
 use super::{
-    Contents, Identity, Made, Recipient, Written, archive_name, blocking, cluster, create, files, finish, inspect, keys,
+    Contents, Identity, Made, Recipient, Written, archive_name, blocking, create, files, finish, inspect, keys,
 };
 use crate::db;
 
@@ -34,6 +35,9 @@ const AFTER: &str = "after.sql";
 const CHUNK: usize = 8 << 20;
 /// How `pg_restore` restores a dump. Another server need not have the tablespaces, which a dump only names.
 pub const RESTORED: [&str; 4] = ["--exit-on-error", "--single-transaction", "--no-password", "--no-tablespaces"];
+
+/// The setting for how many locks a PostgreSQL has.
+pub const LOCK_SETTING: &str = "max_locks_per_transaction";
 
 /// Schemas whose tables exist in every database and are not content.
 const SYSTEM: &str = "('pg_catalog', 'information_schema')";
@@ -75,10 +79,12 @@ pub async fn make(
 async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) -> Result<Written, BackupError> {
     let hold = contents.files.hold().await?;
     let client = connect(&contents.admin_url).await?;
+    // Whoever restores it locks all that it makes: tables, indexes, sequences, views. Objects of PostgreSQL itself have lower numbers.
     let about = "select (current_setting('server_version_num')::int / 10000)::text, \
-                 pg_snapshot_xmin(pg_current_snapshot())::text";
+                 (select count(*) from pg_class where oid >= 16384 and relpersistence <> 't')";
     let row = client.query_one(about, &[]).await?;
-    let (before, xid) = cluster::count_rows(&client).await?;
+    let xid = counted_xid(&client).await?;
+    let before = count_rows(&client).await?;
     let roles: String = client.query_one(ROLES_QUERY, &[]).await?.get(0);
     let after: String = client.query_one(AFTER_QUERY, &[]).await?.get(0);
     let facts = Fact::read_all(&client).await?;
@@ -87,6 +93,7 @@ async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) ->
     manifest.dump = true;
     manifest.facts = facts;
     manifest.postgres = row.get(0);
+    manifest.relations = row.get(1);
     manifest.counted_xid = xid;
     manifest.made_at = made_at;
     pg_dump.args(["--format=custom", "--compress=0", "--no-password"]);
@@ -114,7 +121,7 @@ async fn write(contents: &Contents, mut pg_dump: Command, mut writer: Writer) ->
         Ok(writer)
     })
     .await?;
-    let (after, _) = cluster::count_rows(&client).await?;
+    let after = count_rows(&client).await?;
     let rows = before.into_iter().filter_map(|(table, rows)| Some((table.clone(), [rows, *after.get(&table)?])));
     writer.manifest().rows = rows.collect();
     let (size, files, names) = finish(writer, contents, None).await?;
@@ -160,7 +167,9 @@ pub async fn restore(
     let Prepared { files, settings, after } = prepare(archive, identities, &stop_flag, &client, &target.files).await?;
     drop(client);
     pg_restore.args(RESTORED);
-    feed(archive, identities, &stop_flag, pg_restore, &manifest).await?;
+    if let Err(error) = feed(archive, identities, &stop_flag, pg_restore, &manifest).await {
+        return Err(explained(error, &target.url, &manifest).await);
+    }
     // The database is restored already, so a failure is only reported.
     let missing = complete(&target.url, &after, &manifest).await.unwrap_or_else(|error| {
         vec![format!(
@@ -170,6 +179,23 @@ pub async fn restore(
     // Everything is there; the next restore is refused because of the database.
     let _ = std::fs::remove_file(&unfinished);
     Ok((manifest, files, settings, missing))
+}
+
+/// Says what the database needs that could not lock all that the dump makes.
+async fn explained(error: BackupError, url: &str, manifest: &Manifest) -> BackupError {
+    let BackupError::Program { said, .. } = &error else { return error };
+    // The message may be in any language; this is in the hint that comes with it.
+    if manifest.relations == 0 || !said.contains(LOCK_SETTING) {
+        return error;
+    }
+    let sessions = "select current_setting('max_connections')::bigint";
+    let sessions = async { Ok::<i64, BackupError>(connect(url).await?.query_one(sessions, &[]).await?.get(0)) };
+    match sessions.await {
+        Ok(sessions) => {
+            BackupError::TooFewLocks { relations: manifest.relations, needed: manifest.locks_needed(sessions) }
+        }
+        Err(_) => error,
+    }
 }
 
 /// Runs the statements for after `pg_restore`. Returns what is missing nevertheless.

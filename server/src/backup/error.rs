@@ -112,6 +112,11 @@ pub enum BackupError {
     NoDump { archive: PathBuf },
     #[error("the database already has {tables} tables: create an empty one and restore into that")]
     DatabaseNotEmpty { tables: i64 },
+    #[error(
+        "the database cannot lock the {relations} tables, indexes, sequences and views of the dump at once, as restoring it in one \
+         transaction does: there, 'alter system set max_locks_per_transaction = {needed}', restart PostgreSQL, and try again"
+    )]
+    TooFewLocks { relations: i64, needed: i64 },
     #[error("{place}: {reason}")]
     Store { place: String, reason: String },
     #[error("the database refused: {0}")]
@@ -131,7 +136,10 @@ pub enum BackupError {
 
 impl From<tokio_postgres::Error> for BackupError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Database(error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned()))
+        Self::Database(error.as_db_error().map_or_else(
+            || error.to_string(),
+            |db| db.hint().map_or_else(|| db.message().to_owned(), |hint| format!("{} ({hint})", db.message())),
+        ))
     }
 }
 

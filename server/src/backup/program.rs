@@ -22,7 +22,7 @@ pub struct Running {
     /// Its pipes, where it has some.
     pub input: Option<ChildStdin>,
     pub output: Option<ChildStdout>,
-    /// The last error line of its output.
+    /// The last error of its output.
     said: Option<JoinHandle<String>>,
 }
 
@@ -43,11 +43,7 @@ impl Running {
             std::thread::spawn(move || {
                 let mut text = String::new();
                 let _ = errors.read_to_string(&mut text);
-                text.lines()
-                    .rfind(|line| line.contains("error:"))
-                    .or(text.lines().last())
-                    .unwrap_or_default()
-                    .to_owned()
+                last_error(&text)
             })
         });
         let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -92,9 +88,30 @@ impl Drop for Running {
     }
 }
 
+/// The last line with an error, and the database's hint after it: it says what to do.
+fn last_error(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let Some(at) = lines.iter().rposition(|line| line.contains("error:")) else {
+        return lines.last().copied().unwrap_or_default().to_owned();
+    };
+    let hint = lines[at..].iter().find_map(|line| line.strip_prefix("HINT:"));
+    hint.map_or_else(|| lines[at].to_owned(), |hint| format!("{} ({})", lines[at], hint.trim()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_is_told_with_its_hint() {
+        let error = "pg_restore: error: could not execute query: ERROR:  out of shared memory";
+        let hint = "You might need to increase \"max_locks_per_transaction\".";
+        let text = format!("pg_restore: warning: x\n{error}\nHINT:  {hint}\nCommand was: CREATE TABLE x ();\n");
+        assert_eq!(last_error(&text), format!("{error} ({hint})"));
+        assert_eq!(last_error(&format!("HINT:  of another\n{error}\n")), error);
+        assert_eq!(last_error("a\nb\n"), "b");
+        assert_eq!(last_error(""), "");
+    }
 
     fn sleeper(stop_flag: &StopFlag) -> Running {
         let mut command = Command::new("sleep");

@@ -7,16 +7,21 @@ use std::process::Command;
 use md5::{Digest, Md5};
 use tokio_postgres::{Client, NoTls};
 
+use super::counts::count_rows;
 use super::dump::Prepared;
 use super::error::BackupError;
 use super::restore::{LogFrom, Placing, Restored, Target, restore};
 use super::stop_flag::StopFlag;
-use super::{Identity, blocking, cluster, dump, dump_facts, inspect};
+use super::{Identity, blocking, dump, dump_facts, inspect};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
 use crate::storage::Place;
 
 /// How many rows of objects are read at a time.
 const PAGE: i64 = 1000;
+
+/// PostgreSQL's defaults of `max_connections` and of `max_locks_per_transaction`.
+pub const SESSIONS: i64 = 100;
+pub const LOCKS: i64 = 64;
 
 /// The result of a scratch restore.
 #[derive(Clone, Debug)]
@@ -108,7 +113,9 @@ pub async fn verify_dump(
     let stop_flag = StopFlag::default();
     let _given_up = stop_flag.on_drop();
     let manifest = inspect(archive, identities).await?;
-    let scratch = Scratch::claim(scratch, bin_dir).await?;
+    let mut scratch = Scratch::claim(scratch, bin_dir).await?;
+    let locks = manifest.locks_needed(SESSIONS).max(LOCKS);
+    scratch.embedded.settings.push((dump::LOCK_SETTING.to_owned(), locks.to_string()));
     let files = scratch.files();
     let running = EmbeddedPostgres::start(&scratch.embedded).await?;
     let outcome = async {
@@ -137,7 +144,7 @@ pub async fn verify_dump(
 async fn examine(admin_url: &str, restored: Restored, files: &Path) -> Result<Proof, BackupError> {
     let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
     tokio::spawn(connection);
-    let (rows, _) = cluster::count_rows(&client).await?;
+    let rows = count_rows(&client).await?;
     let mut differences = Vec::new();
     for (table, counted) in &restored.manifest.rows {
         let found = rows.get(table).copied();

@@ -267,6 +267,13 @@ fn verify(
     if let Some(place) = &manifest.files_elsewhere {
         text.push_str(&format!("the files of objects were not in the backup: they are in {place}\n"));
     }
+    let locks = manifest.locks_needed(backup::SESSIONS);
+    if locks > backup::LOCKS {
+        text.push_str(&format!(
+            "to restore it, a PostgreSQL with max_connections = {} needs max_locks_per_transaction = {locks}\n",
+            backup::SESSIONS
+        ));
+    }
     text.extend(proof.differences.iter().map(|difference| format!("{difference}\n")));
     super::print_all(&text)?;
     let count = proof.differences.len();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::{Client, NoTls};
 
 use super::UpgradeError;
+use crate::backup::count_rows;
 
 /// Roles with their rights, passwords, memberships and settings, a line each. Those of PostgreSQL itself differ between versions.
 const ROLES: &str = "
@@ -23,14 +24,6 @@ const LOCALE: &str = "
   select concat_ws(' ', pg_encoding_to_char(encoding), datcollate, datctype, datlocprovider,
                    coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale'))
   from pg_database d where datname = current_database()";
-
-/// A query that counts the rows of every table that lasts.
-const COUNTS: &str = "
-  select coalesce(string_agg(format('select %L, count(*) from only %s', c.oid::regclass, c.oid::regclass), ' union all '),
-                  'select '''', 0::bigint where false')
-  from pg_class c join pg_namespace n on n.oid = c.relnamespace
-  where c.relkind in ('r', 'm') and c.relispopulated and c.relpersistence = 'p'
-    and n.nspname not in ('pg_catalog', 'information_schema')";
 
 /// What a cluster holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,12 +91,11 @@ impl Database {
         client.batch_execute("set search_path = ''; set statement_timeout = 0").await?;
         let locale = client.query_one(LOCALE, &[]).await?.get(0);
         let extensions = client.query("select extname::text from pg_catalog.pg_extension", &[]).await?;
-        let counts: String = client.query_one(COUNTS, &[]).await?.get(0);
-        let rows = client.query(&counts, &[]).await?;
+        let rows = count_rows(client).await?;
         Ok(Self {
             locale,
             extensions: extensions.iter().map(|row| row.get(0)).collect(),
-            rows: rows.iter().map(|row| (row.get(0), row.get(1))).collect(),
+            rows,
         })
     }
 }
