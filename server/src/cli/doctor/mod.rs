@@ -191,16 +191,27 @@ fn points_in_time(source: &Source) -> Option<Finding> {
     let made = config.to.as_ref().and_then(|place| state.made_in(place));
     let has_archive = made.is_some_and(|made| made.chain.as_ref() == Some(&log.chain));
     let minutes = (Utc::now() - log.reached).num_minutes();
-    Some(match (has_archive, minutes) {
-        (false, _) => {
-            Finding::Note("points in time: the archive that the log continues from does not exist yet".to_owned())
-        }
-        (true, ..=LOG_WITHIN_MINUTES) => Finding::Good(format!("points in time: up to {}", log.reached.to_rfc3339())),
-        (true, _) => Finding::Note(format!(
-            "points in time: only up to {} ({minutes} minutes ago; the server's log says why)",
-            log.reached.to_rfc3339()
-        )),
+    let reached = log.reached.to_rfc3339();
+    // While nothing changes, it says so every five minutes.
+    if minutes > LOG_WITHIN_MINUTES {
+        let late = format!("points in time: only up to {reached} ({minutes} minutes ago");
+        return Some(if is_served(Path::new(&data_dir)) {
+            Finding::Problem(format!("{late}; the server's log says why)"))
+        } else {
+            Finding::Note(format!("{late}; the server is not running)"))
+        });
+    }
+    Some(if has_archive {
+        Finding::Good(format!("points in time: up to {reached}"))
+    } else {
+        Finding::Note("points in time: the archive that the log continues from does not exist yet".to_owned())
     })
+}
+
+/// Whether a server runs the embedded PostgreSQL of this data folder.
+fn is_served(data_dir: &Path) -> bool {
+    let cluster = embedded_pg::cluster_of(data_dir);
+    cluster.as_deref().and_then(Path::parent).and_then(embedded_pg::logins_of_running).is_some()
 }
 
 /// All invalid settings.
@@ -306,5 +317,47 @@ mod tests {
         // What was mounted there is not at the moment.
         std::fs::remove_dir_all(&place).expect("removed");
         is(found(&[every]), "problem", "is no longer there: is its disk mounted?");
+    }
+
+    /// It was a mere note, so nobody was told.
+    #[test]
+    fn a_log_that_is_no_longer_archived_is_a_problem_of_a_server_that_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("archives");
+        let found = || {
+            points_in_time(&Source::from_pairs([
+                ("FERROBASE_DATA_DIR", folder.path().to_str().expect("text")),
+                ("FERROBASE_BACKUP_TO", place.to_str().expect("text")),
+                ("FERROBASE_BACKUP_LOG_EVERY", "10s"),
+            ]))
+        };
+        let reached = |minutes: i64| {
+            let reached = Utc::now() - chrono::Duration::minutes(minutes);
+            LogState { chain: "c".to_owned(), reached }.write(folder.path()).expect("recorded");
+        };
+        let is = |level: &str, text: &str| {
+            let finding = found().expect("a finding");
+            assert!(finding.parts().0 == level && finding.parts().1.contains(text), "{finding:?}");
+        };
+        is("note", "has not been archived yet");
+        reached(6);
+        is("note", "does not exist yet");
+        let made_in = |place: &Path| {
+            let archive = place.join(crate::backup::archive_name(Utc::now())).display().to_string();
+            let made = Backup::new(&archive, Utc::now()).in_chain(Some("c".to_owned()));
+            State::record_made(folder.path(), made).expect("recorded");
+        };
+        made_in(&folder.path().join("elsewhere"));
+        is("note", "does not exist yet");
+        made_in(&place);
+        is("ok", "up to");
+        reached(16);
+        is("note", "16 minutes ago; the server is not running");
+        std::fs::create_dir(folder.path().join("db")).expect("a folder");
+        std::fs::write(folder.path().join("db/PG_VERSION"), "18").expect("a file");
+        std::fs::write(folder.path().join("db/postmaster.pid"), "1\n\n\n5432\n\n\n\nready\n").expect("a file");
+        is("problem", "16 minutes ago; the server's log says why");
+        std::fs::remove_file(folder.path().join("backups/state.json")).expect("removed");
+        is("problem", "16 minutes ago");
     }
 }
