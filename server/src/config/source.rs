@@ -11,6 +11,16 @@ use super::postgrest_file;
 /// A folder that is searched first for PostgreSQL's programs, such as `pg_dump`. Commands read it from the environment.
 pub const PG_TOOLS: &str = "FERROBASE_PG_TOOLS";
 
+/// Settings that only commands read, or prefixes of theirs: neither the server nor `doctor` takes them for misspelt.
+const OF_COMMANDS: [&str; 6] = [
+    PG_TOOLS,
+    "FERROBASE_BACKUP_IDENTITY_FILE",
+    "FERROBASE_BINARY", // of the package @ferrobase/testing
+    "FERROBASE_IMPORT_",
+    "FERROBASE_SERVICE_KEY",
+    "FERROBASE_UPGRADE_FROM_BIN",
+];
+
 /// Named settings, all as text. Names are upper case with underscores (`GOTRUE_SITE_URL`).
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -93,8 +103,11 @@ impl Source {
     /// misspelt, or without effect.
     pub fn unread(&self) -> Vec<String> {
         let asked = self.asked.lock();
+        let is_of = |name: &str, known: &str| name == known || known.ends_with('_') && name.starts_with(known);
         let is_read = |name: &str| {
-            name == PG_TOOLS || asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a))
+            OF_COMMANDS.iter().any(|known| is_of(name, known))
+                || asked.contains(name)
+                || asked.iter().any(|known| is_of(name, known))
         };
         // PostgREST ignores unknown settings.
         let of_file = self.file.keys().filter(|_| self.syntax == Syntax::Toml);
@@ -204,7 +217,8 @@ mod tests {
 
     #[test]
     fn unread_settings_with_our_prefix_are_listed() {
-        let others = [("FERROBASE_DEV", "1"), ("PATH", "/bin"), (PG_TOOLS, "/bin")];
+        let commands = [(PG_TOOLS, "/bin"), ("FERROBASE_BACKUP_IDENTITY_FILE", "key.txt"), ("FERROBASE_IMPORT_DB_URL", "x")];
+        let others = [("FERROBASE_DEV", "1"), ("PATH", "/bin")].into_iter().chain(commands);
         let source = Source::from_pairs([("FERROBASE_LISTNE", "x")].into_iter().chain(others));
         source.clone().get("FERROBASE_DEV");
         assert_eq!(source.unread(), ["FERROBASE_LISTNE"]);

@@ -360,4 +360,26 @@ mod tests {
         std::fs::remove_file(folder.path().join("backups/state.json")).expect("removed");
         is("problem", "16 minutes ago");
     }
+
+    /// It called settings unknown that only commands read.
+    #[test]
+    fn no_documented_setting_is_unknown() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let mut names = std::collections::BTreeSet::new();
+        for entry in std::fs::read_dir(&docs).expect("the documentation").flatten() {
+            let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            let words = text.split(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '_');
+            let is_name = |word: &&str| word.starts_with("FERROBASE_") && !word.ends_with('_');
+            names.extend(words.filter(is_name).map(str::to_owned));
+        }
+        assert!(names.len() > 50, "{names:?}");
+        // Of compose.yaml.
+        names.retain(|name| !["FERROBASE_IMAGE", "FERROBASE_PORT"].contains(&name.as_str()));
+        let settings = names.iter().map(|name| (name.as_str(), "x"));
+        let unknown: Vec<String> = configuration(&Source::from_pairs(settings))
+            .into_iter()
+            .filter_map(|finding| finding.parts().1.strip_prefix("unknown setting ").map(str::to_owned))
+            .collect();
+        assert_eq!(unknown, [""; 0]);
+    }
 }
