@@ -5,6 +5,7 @@ mod database;
 mod pooler;
 mod replica;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use super::database::{Database, block_on};
 use crate::app::Settings;
-use crate::backup::{Backup, BackupConfig, Catalog, LogState, State};
+use crate::backup::{self, Backup, BackupConfig, Catalog, LogState, State};
 use crate::config::{Reader, Source};
 use crate::embedded_pg;
 
@@ -47,6 +48,7 @@ pub struct DoctorArgs {
 
 pub fn run(args: &DoctorArgs, source: &Source) -> anyhow::Result<()> {
     let mut findings = configuration(source);
+    findings.extend(exposed(Path::new(ENV_FILE)));
     let schemas = Reader::new(source)
         .list(&["PGRST_DB_SCHEMAS", "PGRST_DB_SCHEMA"])
         .unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()]);
@@ -231,9 +233,40 @@ fn configuration(source: &Source) -> Vec<Finding> {
     findings
 }
 
+/// Where the documentation has 'keys generate' write to.
+const ENV_FILE: &str = ".env";
+
+const READ_BY_ALL: u32 = 0o004;
+
+/// A settings file that has keys and that everybody on this machine can read.
+fn exposed(file: &Path) -> Option<Finding> {
+    let mode = file.metadata().ok()?.permissions().mode();
+    let text = std::fs::read_to_string(file).ok().filter(|_| mode & READ_BY_ALL != 0)?;
+    let settings = Source::from_pairs(dotenvy::from_read_iter(text.as_bytes()).flatten());
+    let has_keys = !backup::keys::collect(&settings).is_empty();
+    let shown = file.display();
+    has_keys.then(|| Finding::Note(format!("keys: everybody on this machine can read {shown} (chmod 600 {shown})")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_with_keys_that_everybody_can_read_is_noted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join(".env");
+        let found = |text: &str, mode: u32| {
+            std::fs::write(&file, text).expect("written");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("its mode");
+            exposed(&file)
+        };
+        let note = found("SITE_URL=x\nJWT_SECRET=secret\n", 0o644).expect("a note");
+        assert!(note.parts().0 == "note" && note.parts().1.contains("chmod 600"), "{note:?}");
+        assert_eq!(found("JWT_SECRET=secret\n", 0o640), None, "its group is somebody's choice");
+        assert_eq!(found("SITE_URL=x\n", 0o644), None);
+        assert_eq!(exposed(&folder.path().join("none")), None);
+    }
 
     #[test]
     fn a_report_is_printed_as_lines_or_as_json() {
