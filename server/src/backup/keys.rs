@@ -100,7 +100,8 @@ mod tests {
         let secret = ("JWT_SECRET", "a secret of at least thirty-two bytes");
         let derived = of(&[secret, ("GOTRUE_JWT_SECRET", secret.1), ("PGRST_JWT_SECRET", secret.1)]);
         assert_eq!(given(&derived), of(&[secret]));
-        let signing = ("GOTRUE_JWT_KEYS", r#"[{"kty":"EC","kid":"new","alg":"ES256","crv":"P-256","x":"eA","y":"eQ","d":"ZA"}]"#);
+        let signing =
+            ("GOTRUE_JWT_KEYS", r#"[{"kty":"EC","kid":"new","alg":"ES256","crv":"P-256","x":"eA","y":"eQ","d":"ZA"}]"#);
         let verifying = jwt::shared::jwt_secret(secret.1, "", Some(signing.1), &[]);
         let mut names: Vec<_> = given(&of(&[secret, signing, ("PGRST_JWT_SECRET", &verifying)]))
             .lines()

@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn unread_settings_with_our_prefix_are_listed() {
-        let commands = [(PG_TOOLS, "/bin"), ("FERROBASE_BACKUP_IDENTITY_FILE", "key.txt"), ("FERROBASE_IMPORT_DB_URL", "x")];
+        let commands =
+            [(PG_TOOLS, "/bin"), ("FERROBASE_BACKUP_IDENTITY_FILE", "key.txt"), ("FERROBASE_IMPORT_DB_URL", "x")];
         let others = [("FERROBASE_DEV", "1"), ("PATH", "/bin")].into_iter().chain(commands);
         let source = Source::from_pairs([("FERROBASE_LISTNE", "x")].into_iter().chain(others));
         source.clone().get("FERROBASE_DEV");

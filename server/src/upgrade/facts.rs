@@ -92,11 +92,7 @@ impl Database {
         let locale = client.query_one(LOCALE, &[]).await?.get(0);
         let extensions = client.query("select extname::text from pg_catalog.pg_extension", &[]).await?;
         let rows = count_rows(client).await?;
-        Ok(Self {
-            locale,
-            extensions: extensions.iter().map(|row| row.get(0)).collect(),
-            rows,
-        })
+        Ok(Self { locale, extensions: extensions.iter().map(|row| row.get(0)).collect(), rows })
     }
 }
 

@@ -129,7 +129,7 @@ fn backups(source: &Source) -> Option<Finding> {
                 "backups: the last one, {archive}, is no longer there: is its disk mounted?"
             )));
         }
-        proved = proved.max(catalog.proved.map(|(begun, _)| begun));
+        proved = proved.max(catalog.proved.as_ref().map(|(begun, _)| *begun));
         // Another instance may have made it, which has a data folder of its own.
         if is_external {
             last = last.max(catalog.last_begun(Utc::now()));
