@@ -214,14 +214,11 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     house.stop();
 }
 
-/// Starts a backup, and waits until it waits for another one or for the files.
-async fn waiting(house: &House, arguments: &[&str], log: &Path) -> Child {
+/// Starts a command that writes to this log.
+fn spawned(house: &House, arguments: &[&str], log: &Path) -> Child {
     let out = std::fs::File::create(log).expect("a log");
     let mut command = house.command(arguments);
-    command.env("RUST_LOG", "warn").stdout(out.try_clone().expect("the same file")).stderr(out);
-    let child = command.spawn().expect("it runs");
-    until("it waits", &|| std::fs::read_to_string(log).is_ok_and(|text| text.contains("waiting until"))).await;
-    child
+    command.stdout(out.try_clone().expect("the same file")).stderr(out).spawn().expect("it runs")
 }
 
 /// The second one chose the archive to continue before it waited. Meanwhile the first one replaced that archive's list, or removed the
@@ -239,6 +236,9 @@ async fn a_backup_that_waits_for_another_continues_it() {
         vec![("FERROBASE_BACKUP_TO", backups.display().to_string()), ("FERROBASE_BACKUP_RECIPIENT", recipient)];
     house.serve(&http).await;
     house.sql().await.batch_execute("create table public.ledger (n int primary key)").await.expect("a table");
+    let bucket = request(&http, Method::POST, house.url("/storage/v1/bucket")).json(&json!({ "name": "b" }));
+    assert_eq!(bucket.send().await.expect("an answer").status(), 200);
+    put(&house, &http, "file").await;
     let archives = || names(&backups).into_iter().filter(|name| name.ends_with(".age")).collect::<Vec<_>>();
     let (done, text) = house.run(&["backup", "--incremental"]);
     assert!(done, "{text}");
@@ -246,17 +246,26 @@ async fn a_backup_that_waits_for_another_continues_it() {
     house.settings.push(("FERROBASE_BACKUP_EVERY", "24h".to_owned()));
     house.settings.push(("FERROBASE_BACKUP_FULL_EVERY", "168h".to_owned()));
     let incremental = &["backup", "--incremental"][..];
-    for (round, (first, second, kept)) in
-        [(incremental, incremental, 3), (&["backup", "--keep", "1"], &["backup", "--incremental", "--keep", "1"], 2)]
-            .into_iter()
-            .enumerate()
+    for (round, (first, second, kept)) in [
+        (&["backup", "--keep", "1"][..], &["backup", "--incremental", "--keep", "1"][..], 2),
+        (incremental, incremental, 4),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let held = ferrobase::storage::hold_removals(&house.data.join("storage")).expect("held");
+        assert!(held.is_some(), "there is a folder of files");
         let logs = ["first", "second"].map(|name| root.path().join(format!("{name}-{round}")));
-        let begun = [waiting(&house, first, &logs[0]).await, waiting(&house, second, &logs[1]).await];
+        let partial = || names(&backups).iter().filter(|name| name.ends_with(".partial")).count();
+        let first = spawned(&house, first, &logs[0]);
+        until("the first waits for the files", &|| partial() == 1).await;
+        let second = spawned(&house, second, &logs[1]);
+        // Time enough to begin an archive, too, if it did not wait.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(partial(), 1, "the second begins once the first has ended");
         house.sql().await.execute("insert into public.ledger values ($1)", &[&(round as i32)]).await.expect("a row");
         drop(held);
-        for (mut child, log) in begun.into_iter().zip(&logs) {
+        for (mut child, log) in [first, second].into_iter().zip(&logs) {
             let ended = tokio::task::spawn_blocking(move || child.wait().expect("it ends")).await.expect("no panic");
             assert!(ended.success(), "{}", std::fs::read_to_string(log).expect("a log"));
         }
