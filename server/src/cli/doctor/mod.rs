@@ -408,8 +408,12 @@ mod tests {
         assert!(names.len() > 50, "{names:?}");
         // Of compose.yaml.
         names.retain(|name| !["FERROBASE_IMAGE", "FERROBASE_PORT"].contains(&name.as_str()));
-        let settings = names.iter().map(|name| (name.as_str(), "x"));
-        let unknown: Vec<String> = configuration(&Source::from_pairs(settings))
+        let value = |name: &str| if name.ends_with("_URL") { "postgresql://x@127.0.0.1:1/x" } else { "x" };
+        let mut settings = Source::from_pairs(names.iter().map(|name| (name.as_str(), value(name))));
+        // Without these, some of the others have no effect.
+        settings.set("FERROBASE_BACKUP_TO", "s3://bucket/prefix");
+        settings.set("GOTRUE_SECURITY_CAPTCHA_ENABLED", "true");
+        let unknown: Vec<String> = configuration(&settings)
             .into_iter()
             .filter_map(|finding| finding.parts().1.strip_prefix("unknown setting ").map(str::to_owned))
             .collect();
