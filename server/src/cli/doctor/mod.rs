@@ -413,6 +413,8 @@ mod tests {
         // Without these, some of the others have no effect.
         settings.set("FERROBASE_BACKUP_TO", "s3://bucket/prefix");
         settings.set("GOTRUE_SECURITY_CAPTCHA_ENABLED", "true");
+        // Every command reads it first of all.
+        settings.get("FERROBASE_REPLICATION_URL");
         let unknown: Vec<String> = configuration(&settings)
             .into_iter()
             .filter_map(|finding| finding.parts().1.strip_prefix("unknown setting ").map(str::to_owned))
