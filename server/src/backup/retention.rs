@@ -1,14 +1,17 @@
 //! Which archives are kept.
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
 use super::SUFFIX;
 use super::error::BackupError;
 
+/// How far the clocks of machines with one destination may differ.
+const SKEW: TimeDelta = TimeDelta::minutes(5);
+
 /// The archives among `names` that are older than the newest `keep` that can be restored, except `made`, which was just made, `proved`, the
-/// last verified one, and the parents of incremental archives that are kept. Those from after `made` and `now` count as the oldest: they
+/// last verified one, and the parents of incremental archives that are kept. Those from well after `made` and `now` count as the oldest: they
 /// were made while the clock was ahead, and would otherwise outlive all that follow. Names that are not archives are ignored.
 pub fn too_old(
     names: &[String],
@@ -19,7 +22,7 @@ pub fn too_old(
 ) -> Vec<String> {
     let mut archives: Vec<String> = names.iter().filter(|name| is_archive(name)).cloned().collect();
     // It may have been started while the clock was ahead.
-    let latest = time_of(made).map_or(now, |begun| begun.max(now));
+    let latest = time_of(made).map_or(now, |begun| begun.max(now)) + SKEW;
     archives.sort_by_cached_key(|name| (time_of(name).is_none_or(|time| time <= latest), name.clone()));
     // Without an archive that it continues, one is of no use.
     let whole = |(at, name): (usize, &String)| lineage(names, name).is_ok().then_some(at);
