@@ -74,6 +74,46 @@ async fn connecting_and_health_checks_time_out() {
     until("it is well again", async || pool.answers().await.is_ok() && pool.lease().await.is_ok()).await;
 }
 
+/// Regression: the check never got beyond the first host, so that health checks failed for ever and every statement after
+/// three seconds.
+#[tokio::test]
+async fn a_silent_first_host_is_no_fault_of_the_second_one() {
+    let database = Database::new(Template::Empty).await;
+    let valve = Valve::before(&database.url).await;
+    valve.freeze();
+    let pool = pool(&valve.before_own_host(&database.url), 2);
+    until("the health check has found the second host", async || pool.answers().await.is_ok()).await;
+    // Connections begin with that host from now on.
+    let started = Instant::now();
+    let lease = pool.lease().await.expect("a connection");
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    lease.batch_execute("select pg_sleep(7)").await.expect("it may take its time");
+}
+
+/// Regression: an idle connection to a former primary that hangs was used, and its statement waited for ever.
+#[tokio::test]
+async fn a_statement_to_a_host_that_hangs_fails_while_another_host_is_well() {
+    let database = Database::new(Template::Empty).await;
+    let valve = Valve::before(&database.url).await;
+    let pool = pool(&valve.before_own_host(&database.url), 3);
+    pool.answers().await.expect("well at the first host");
+    let leases = [pool.lease().await.expect("a lease"), pool.lease().await.expect("a lease")];
+    drop(leases);
+    valve.freeze();
+    until("the second host is found", async || {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        pool.answers().await.is_ok()
+    })
+    .await;
+    for _ in 0..2 {
+        let started = Instant::now();
+        let lease = pool.lease().await.expect("an idle connection");
+        assert!(lease.batch_execute("select 1").await.is_err(), "it goes to the first host");
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    }
+    pool.lease().await.expect("a new connection").batch_execute("select 1").await.expect("an answer");
+}
+
 #[tokio::test]
 async fn a_long_statement_continues_while_the_database_answers_others() {
     let database = Database::new(Template::Empty).await;

@@ -6,8 +6,6 @@
 //! `target_session_attrs` work as in tokio-postgres and libpq. Keepalives have other defaults ([`keep_alive`]).
 
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,26 +16,20 @@ use parking_lot::Mutex;
 use rand::seq::SliceRandom;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, Config};
 
+use super::address::{Address, SilentAddresses};
 use super::cancel::{Cancel, Registration};
 #[cfg(target_os = "linux")]
 use super::limits::UNACKNOWLEDGED;
 use super::limits::{CANCEL, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, OPEN};
-use super::socket::{Socket, Stream, Watch};
+use super::socket::{Guard, Socket, Stream, Watch};
 use super::wire::Wire;
 use super::{Client, DbError, Pulse, replaced, tls, with_causes};
-
-/// Where a connection goes.
-#[derive(Clone, Debug)]
-enum Address {
-    Tcp(IpAddr, u16),
-    Unix(PathBuf),
-}
 
 /// Why no connection could be opened.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +39,9 @@ pub enum OpenError {
     /// The server accepted the connection and did not answer in time.
     #[error("{0}")]
     Silent(String),
+    /// The server answers, and is not what `target_session_attrs` asks for.
+    #[error("{0}")]
+    Unsuitable(String),
     /// PostgreSQL refused.
     #[error("{}", with_causes(.0))]
     Refused(tokio_postgres::Error),
@@ -88,6 +83,7 @@ pub(super) struct Opened {
     lent: Lent,
     watch: Watch,
     registration: Registration,
+    address: Address,
     /// [`replaced::times`] when it was opened.
     database: u64,
 }
@@ -139,11 +135,24 @@ pub(super) fn open<'a>(config: &'a Config, pulse: Option<&'a Pulse>) -> BoxFutur
         if pulse.is_some_and(Pulse::is_known_silent) {
             return Err(OpenError::Silent("the database does not answer".to_owned()));
         }
-        let opened = open_current(config, pulse, Purpose::Statements).await;
+        let known = pulse.map(Pulse::addresses);
+        let opened = open_current(config, pulse, known, Purpose::Statements).await;
         if let (Err(OpenError::Silent(_)), Some(pulse)) = (&opened, pulse) {
             pulse.note_silence();
         }
         opened
+    })
+}
+
+/// Opens the connection of a [`Pulse`], which is not watched itself, and says where it goes.
+pub(super) fn open_for_pulse<'a>(
+    config: &'a Config,
+    known: &'a SilentAddresses,
+) -> BoxFuture<'a, Result<(Client, Address), OpenError>> {
+    Box::pin(async move {
+        let opened = open_current(config, None, Some(known), Purpose::Statements).await?;
+        let address = opened.address.clone();
+        Ok((opened.into_client(), address))
     })
 }
 
@@ -157,23 +166,35 @@ enum Purpose {
 
 /// Opens a connection that reads the database's log.
 pub(super) fn open_replication(config: &Config) -> BoxFuture<'_, Result<Opened, OpenError>> {
-    Box::pin(open_current(config, None, Purpose::Replication))
+    Box::pin(open_current(config, None, None, Purpose::Replication))
 }
 
 /// Opens a connection to the current database. If it was replaced during the attempt, the result is discarded and the
 /// attempt repeated.
-async fn open_current(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) -> Result<Opened, OpenError> {
+async fn open_current(
+    config: &Config,
+    pulse: Option<&Pulse>,
+    known: Option<&SilentAddresses>,
+    purpose: Purpose,
+) -> Result<Opened, OpenError> {
     loop {
         replaced::over().await;
         let database = replaced::times();
-        let opened = open_first(config, pulse, purpose).await;
+        let opened = open_first(config, pulse, known, purpose).await;
         if replaced::times() == database {
             return opened;
         }
     }
 }
 
-async fn open_first(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) -> Result<Opened, OpenError> {
+/// Tries each host in turn. Those that were silent a moment ago come last, or each connection would first wait for them;
+/// `known` learns which those are.
+async fn open_first(
+    config: &Config,
+    pulse: Option<&Pulse>,
+    known: Option<&SilentAddresses>,
+    purpose: Purpose,
+) -> Result<Opened, OpenError> {
     let is_random = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
     let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = hosts.len().max(addresses.len());
@@ -182,18 +203,31 @@ async fn open_first(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) ->
         order.shuffle(&mut rand::rng());
     }
     let limit = config.get_connect_timeout().copied().unwrap_or(OPEN);
+    let attempt = async |address: &Address, hostname: Option<&str>| {
+        let opened = match timeout(limit, open_at(config, address.clone(), hostname, pulse, purpose)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(OpenError::Silent("error connecting to server: connection timed out".to_owned())),
+        };
+        match (known, &opened) {
+            (Some(known), Err(OpenError::Unreachable(_) | OpenError::Silent(_))) => known.note(address),
+            (Some(known), Ok(_) | Err(OpenError::Refused(_) | OpenError::Unsuitable(_))) => known.forget(address),
+            (None, _) => {}
+        }
+        opened
+    };
     let mut fault = OpenError::Unreachable("both host and hostaddr are missing".to_owned());
+    let mut last = Vec::new();
     for n in order {
         let port = ports.get(n).or(ports.first()).copied().unwrap_or(5432);
         let hostname = match hosts.get(n) {
-            Some(Host::Tcp(name)) => Some(name.clone()),
+            Some(Host::Tcp(name)) => Some(name.as_str()),
             _ => None,
         };
         let candidates = match (addresses.get(n), hosts.get(n)) {
             (Some(address), _) => Ok(vec![Address::Tcp(*address, port)]),
             (None, Some(Host::Unix(folder))) => Ok(vec![Address::Unix(folder.join(format!(".s.PGSQL.{port}")))]),
             (None, Some(Host::Tcp(name))) => {
-                timeout(limit, resolve(name, port, is_random)).await.unwrap_or_else(|_| {
+                timeout(limit, Address::resolve(name, port, is_random)).await.unwrap_or_else(|_| {
                     Err(io::Error::new(ErrorKind::TimedOut, "the host's name was not resolved in time"))
                 })
             }
@@ -207,23 +241,23 @@ async fn open_first(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) ->
             }
         };
         for address in candidates {
-            match timeout(limit, open_at(config, address, hostname.as_deref(), pulse, purpose)).await {
-                Ok(Ok(opened)) => return Ok(opened),
-                Ok(Err(error)) => fault = error,
-                Err(_) => fault = OpenError::Silent("error connecting to server: connection timed out".to_owned()),
+            if known.is_some_and(|known| known.is_last(&address)) {
+                last.push((address, hostname));
+                continue;
+            }
+            match attempt(&address, hostname).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => fault = error,
             }
         }
     }
-    Err(fault)
-}
-
-async fn resolve(name: &str, port: u16, is_random: bool) -> io::Result<Vec<Address>> {
-    let mut found: Vec<Address> =
-        lookup_host((name, port)).await?.map(|address| Address::Tcp(address.ip(), port)).collect();
-    if is_random {
-        found.shuffle(&mut rand::rng());
+    for (address, hostname) in last {
+        match attempt(&address, hostname).await {
+            Ok(opened) => return Ok(opened),
+            Err(error) => fault = error,
+        }
     }
-    Ok(found)
+    Err(fault)
 }
 
 async fn open_at(
@@ -239,7 +273,11 @@ async fn open_at(
         keep_alive(config, stream, pulse.is_some()).map_err(|error| unreachable(&error))?;
     }
     let watch = Watch::default();
-    let lent = Lent::new(Socket::new(stream, watch.clone(), pulse.cloned()));
+    let guard = pulse.map(|pulse| Guard {
+        pulse: pulse.clone(),
+        address: address.clone(),
+    });
+    let lent = Lent::new(Socket::new(stream, watch.clone(), guard));
     lent.edited.lock().wanted = purpose == Purpose::Replication;
     let keep = Keep::for_host(hostname).map_err(|error| OpenError::Unreachable(error.to_string()))?;
     let (client, mut connection) = config.connect_raw(lent.clone(), keep).await.map_err(|error| {
@@ -253,9 +291,10 @@ async fn open_at(
     if purpose == Purpose::Statements {
         demand(&client, &mut connection, config.get_target_session_attrs()).await?;
     }
-    let canceller = Canceller { address, hostname: hostname.map(str::to_owned), token: client.cancel_token() };
+    let canceller =
+        Canceller { address: address.clone(), hostname: hostname.map(str::to_owned), token: client.cancel_token() };
     let registration = Registration::new(Arc::new(canceller));
-    Ok(Opened { client, connection, lent, watch, registration, database })
+    Ok(Opened { client, connection, lent, watch, registration, address, database })
 }
 
 /// Refuses a session that does not match `target_session_attrs`.
@@ -281,9 +320,9 @@ async fn demand(
         .any(|message| matches!(message, tokio_postgres::SimpleQueryMessage::Row(row) if row.get(0) == Some("on")));
     match (wanted, is_read_only) {
         (TargetSessionAttrs::ReadWrite, true) => {
-            Err(OpenError::Unreachable("database does not allow writes".to_owned()))
+            Err(OpenError::Unsuitable("database does not allow writes".to_owned()))
         }
-        (TargetSessionAttrs::ReadOnly, false) => Err(OpenError::Unreachable("database is not read only".to_owned())),
+        (TargetSessionAttrs::ReadOnly, false) => Err(OpenError::Unsuitable("database is not read only".to_owned())),
         _ => Ok(()),
     }
 }
@@ -455,11 +494,11 @@ impl TlsConnect<Lent> for Keep {
 
     fn connect(self, lent: Lent) -> Self::Future {
         Box::pin(async move {
-            let Socket { stream, watch, pulse, .. } = lent.take()?;
+            let Socket { stream, watch, guard, .. } = lent.take()?;
             let encrypted = self.0.connect(stream).await?;
             *lent.binding.lock() = Some(encrypted.channel_binding());
             let stream = Stream::Tls(Box::new(encrypted));
-            *lent.socket.lock() = Some(Socket::new(stream, watch, pulse));
+            *lent.socket.lock() = Some(Socket::new(stream, watch, guard));
             Ok(lent)
         })
     }

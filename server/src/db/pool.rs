@@ -266,7 +266,7 @@ impl Pool {
 }
 
 /// With an `application_name`, unless it has one.
-fn named(mut config: Config, name: &str) -> Config {
+pub(super) fn named(mut config: Config, name: &str) -> Config {
     if config.get_application_name().is_none() {
         config.application_name(name);
     }

@@ -1,18 +1,25 @@
 //! Checks whether PostgreSQL answers, with one query on a dedicated connection.
 //!
 //! Used by health checks and by every connection whose answer is overdue: a statement may be slow, but a
-//! database that answers nobody is down.
+//! database that answers nobody is down. With several hosts, one of them may be down while another one is well, so
+//! what was found belongs to an address.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::Config;
+use tokio_postgres::config::TargetSessionAttrs;
 
+use super::address::{Address, SilentAddresses};
 use super::limits::{DOWN, PULSE, PULSE_AGE};
-use super::open::{OpenError, open};
+use super::open::{OpenError, open_for_pulse};
+use super::pool::named;
 use super::{Client, DbError, with_causes};
+
+const NO_ANSWER: &str = "the database does not answer";
 
 /// The check. Clones share the connection and the last result.
 #[derive(Clone)]
@@ -22,43 +29,83 @@ pub struct Pulse {
 
 struct Shared {
     config: Config,
+    /// The server behind the pooler that `config` names. A pooler lets statements wait for a connection, so that only
+    /// its login is checked, and the server beside it.
+    behind: Option<Pulse>,
     state: Mutex<State>,
     /// When PostgreSQL was last found silent.
     silent: parking_lot::Mutex<Option<Instant>>,
+    addresses: SilentAddresses,
 }
 
 #[derive(Default)]
 struct State {
-    client: Option<Client>,
+    client: Option<(Client, Address)>,
+    /// Goes on while nobody asks: a silent host takes longer than a caller waits.
+    opening: Option<JoinHandle<Opened>>,
     last: Option<(Instant, Sign)>,
+}
+
+/// How opening a connection ended, and when.
+struct Opened {
+    outcome: Result<(Client, Address), OpenError>,
+    at: Instant,
 }
 
 /// What an attempt found.
 #[derive(Clone, Debug)]
 enum Sign {
-    Well,
-    /// It answers with an error: starting up, out of connections.
+    /// It works at this address.
+    Well(Address),
+    /// It answers with an error: starting up, out of connections, no primary among the hosts.
     Refuses(String),
+    /// A connection is being opened; some host may be silent, others were not tried yet.
+    Connecting,
     /// No answer: no host, no process, or a hanging one.
     Silent(String),
 }
 
 impl Pulse {
     pub(super) fn new(config: Config) -> Self {
-        Self { shared: Arc::new(Shared { config, state: Mutex::default(), silent: parking_lot::Mutex::default() }) }
+        Self::of(config, None)
+    }
+
+    /// The check of a pooler that hands connections on between transactions, and of the `server` behind it.
+    pub fn of_pooler(url: &str, server: &Self) -> Result<Self, DbError> {
+        let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| DbError::Url(with_causes(&e)))?;
+        // Whether a session may write, only the server knows.
+        config.target_session_attrs(TargetSessionAttrs::Any);
+        Ok(Self::of(named(config, "ferrobase health"), Some(server.clone())))
+    }
+
+    fn of(config: Config, behind: Option<Self>) -> Self {
+        let (state, silent, addresses) = (Mutex::default(), parking_lot::Mutex::default(), SilentAddresses::default());
+        Self { shared: Arc::new(Shared { config, behind, state, silent, addresses }) }
     }
 
     /// Whether PostgreSQL works. Takes at most [`PULSE`], plus the wait for concurrent callers.
     pub async fn answers(&self) -> Result<(), DbError> {
-        match self.ask().await {
-            Sign::Well => Ok(()),
-            Sign::Refuses(text) | Sign::Silent(text) => Err(DbError::Connect(text)),
+        let (own, behind) = futures_util::join!(self.ask(), self.ask_behind());
+        for sign in [Some(own), behind].into_iter().flatten() {
+            match sign {
+                Sign::Well(_) => {}
+                Sign::Refuses(text) | Sign::Silent(text) => return Err(DbError::Connect(text)),
+                Sign::Connecting => return Err(DbError::Connect(NO_ANSWER.to_owned())),
+            }
         }
+        Ok(())
     }
 
-    /// Whether anything answers at all.
-    pub(super) async fn is_alive(&self) -> bool {
-        !matches!(self.ask().await, Sign::Silent(_))
+    /// Whether anything answers at `address`. Where that is not known yet, yes.
+    pub(super) async fn is_alive(&self, address: &Address) -> bool {
+        let (own, behind) = futures_util::join!(self.ask(), self.ask_behind());
+        let is_silent = match own {
+            Sign::Well(here) if here == *address => false,
+            // No host could be tried.
+            Sign::Silent(_) if self.shared.addresses.is_empty() => true,
+            _ => self.shared.addresses.has(address),
+        };
+        !is_silent && !matches!(behind, Some(Sign::Silent(_)))
     }
 
     /// Notes that a caller waited for PostgreSQL without an answer.
@@ -69,6 +116,20 @@ impl Pulse {
     /// Whether PostgreSQL was found silent a moment ago, so that another attempt is pointless.
     pub(super) fn is_known_silent(&self) -> bool {
         self.shared.silent.lock().is_some_and(|at| at.elapsed() < DOWN)
+            || self.shared.behind.as_ref().is_some_and(Self::is_known_silent)
+    }
+
+    pub(super) fn addresses(&self) -> &SilentAddresses {
+        &self.shared.addresses
+    }
+
+    fn ask_behind(&self) -> BoxFuture<'_, Option<Sign>> {
+        Box::pin(async move {
+            match &self.shared.behind {
+                Some(server) => Some(server.ask().await),
+                None => None,
+            }
+        })
     }
 
     async fn ask(&self) -> Sign {
@@ -78,16 +139,11 @@ impl Pulse {
         {
             return sign.clone();
         }
-        let sign = match timeout(PULSE, state.ask(&self.shared.config)).await {
-            Ok(sign) => sign,
-            Err(_) => {
-                state.client = None;
-                Sign::Silent("the database does not answer".to_owned())
-            }
-        };
-        match sign {
+        let sign = state.ask(&self.shared).await;
+        match &sign {
             Sign::Silent(_) => self.note_silence(),
-            Sign::Well | Sign::Refuses(_) => *self.shared.silent.lock() = None,
+            Sign::Well(_) | Sign::Refuses(_) => *self.shared.silent.lock() = None,
+            Sign::Connecting => {}
         }
         state.last = Some((Instant::now(), sign.clone()));
         sign
@@ -95,25 +151,69 @@ impl Pulse {
 }
 
 impl State {
-    async fn ask(&mut self, config: &Config) -> Sign {
-        if let Some(client) = self.client.take()
-            && client.batch_execute("select 1").await.is_ok()
-        {
-            self.client = Some(client);
-            return Sign::Well;
-        }
-        let client = match open(config, None).await {
-            Ok(opened) => opened.into_client(),
-            Err(OpenError::Refused(error)) => return Sign::Refuses(with_causes(&error)),
-            Err(error) => return Sign::Silent(error.to_string()),
-        };
-        match client.batch_execute("select 1").await {
-            Ok(()) => {
-                self.client = Some(client);
-                Sign::Well
+    /// Within [`PULSE`].
+    async fn ask(&mut self, shared: &Arc<Shared>) -> Sign {
+        let deadline = Instant::now() + PULSE;
+        if let Some((client, address)) = self.client.take() {
+            match timeout_at(deadline, client.batch_execute("select 1")).await {
+                Ok(Ok(())) => {
+                    shared.addresses.forget(&address);
+                    self.client = Some((client, address.clone()));
+                    return Sign::Well(address);
+                }
+                // The connection has ended. A new one will show why.
+                Ok(Err(_)) => {}
+                Err(_) => {
+                    shared.addresses.note(&address);
+                    self.opening(shared);
+                    return Sign::Silent(NO_ANSWER.to_owned());
+                }
             }
-            Err(error) if error.as_db_error().is_some() => Sign::Refuses(with_causes(&error)),
-            Err(error) => Sign::Silent(with_causes(&error)),
+        }
+        let opened = loop {
+            let Ok(ended) = timeout_at(deadline, self.opening(shared)).await else { return Sign::Connecting };
+            self.opening = None;
+            match ended {
+                Ok(opened) if opened.at.elapsed() < PULSE_AGE => break opened,
+                // It ended long before anybody asked.
+                Ok(_) => {}
+                Err(error) => return Sign::Silent(error.to_string()),
+            }
+        };
+        match opened.outcome {
+            Ok((client, address)) => {
+                if shared.behind.is_none() {
+                    self.client = Some((client, address.clone()));
+                }
+                Sign::Well(address)
+            }
+            Err(OpenError::Refused(error)) => Sign::Refuses(with_causes(&error)),
+            Err(OpenError::Unsuitable(text)) => Sign::Refuses(text),
+            Err(error @ (OpenError::Silent(_) | OpenError::Unreachable(_))) => Sign::Silent(error.to_string()),
+        }
+    }
+
+    fn opening(&mut self, shared: &Arc<Shared>) -> &mut JoinHandle<Opened> {
+        self.opening.get_or_insert_with(|| {
+            let shared = shared.clone();
+            tokio::spawn(async move { Opened { outcome: opened(&shared).await, at: Instant::now() } })
+        })
+    }
+}
+
+/// Opens a connection to the first host that accepts one, and has it answer a query where that tells more than the login.
+async fn opened(shared: &Shared) -> Result<(Client, Address), OpenError> {
+    let (client, address) = open_for_pulse(&shared.config, &shared.addresses).await?;
+    if shared.behind.is_some() {
+        return Ok((client, address));
+    }
+    match timeout(PULSE, client.batch_execute("select 1")).await {
+        Ok(Ok(())) => Ok((client, address)),
+        Ok(Err(error)) if error.as_db_error().is_some() => Err(OpenError::Refused(error)),
+        Ok(Err(error)) => Err(OpenError::Unreachable(with_causes(&error))),
+        Err(_) => {
+            shared.addresses.note(&address);
+            Err(OpenError::Silent(NO_ANSWER.to_owned()))
         }
     }
 }

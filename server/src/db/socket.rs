@@ -1,7 +1,7 @@
 //! The socket, encrypted or not, and the watch for overdue answers.
 //!
 //! A caller that awaits an answer raises the [`Watch`]. If nothing was read for [`SILENCE`], the [`Pulse`] is
-//! checked; if PostgreSQL does not answer that either, reading fails. Requests do not touch the timer: every three
+//! checked; if PostgreSQL does not answer that either at this connection's address, reading fails. Requests do not touch the timer: every three
 //! seconds it checks whether anything was read since.
 
 use std::io::{self, ErrorKind, IoSlice};
@@ -16,6 +16,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Pulse;
+use super::address::Address;
 use super::limits::SILENCE;
 
 /// Whether an answer is awaited on a connection. Clones share the state.
@@ -41,10 +42,18 @@ pub struct Socket {
     pub stream: Stream,
     pub watch: Watch,
     /// None for the pulse's own connection.
-    pub pulse: Option<Pulse>,
+    pub guard: Option<Guard>,
     /// The number of reads that returned data.
     reads: u64,
     silence: Option<Silence>,
+}
+
+/// What tells whether an answer may still come.
+pub struct Guard {
+    /// The check of the database.
+    pub pulse: Pulse,
+    /// Where this connection goes.
+    pub address: Address,
 }
 
 /// The timer for silence.
@@ -56,13 +65,13 @@ struct Silence {
 }
 
 impl Socket {
-    pub fn new(stream: Stream, watch: Watch, pulse: Option<Pulse>) -> Self {
-        Self { stream, watch, pulse, reads: 0, silence: None }
+    pub fn new(stream: Stream, watch: Watch, guard: Option<Guard>) -> Self {
+        Self { stream, watch, guard, reads: 0, silence: None }
     }
 
     /// Ready once PostgreSQL has been silent for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(pulse) = self.pulse.as_ref().filter(|_| self.watch.is_raised()) else { return Poll::Pending };
+        let Some(guard) = self.guard.as_ref().filter(|_| self.watch.is_raised()) else { return Poll::Pending };
         let reads = self.reads;
         let silence =
             self.silence.get_or_insert_with(|| Silence { timer: Box::pin(sleep(SILENCE)), reads, asked: None });
@@ -79,8 +88,8 @@ impl Socket {
             }
             ready!(silence.timer.as_mut().poll(cx));
             if silence.reads == reads {
-                let pulse = pulse.clone();
-                silence.asked = Some(Box::pin(async move { pulse.is_alive().await }));
+                let (pulse, address) = (guard.pulse.clone(), guard.address.clone());
+                silence.asked = Some(Box::pin(async move { pulse.is_alive(&address).await }));
             } else {
                 silence.reads = reads;
                 silence.timer.as_mut().reset(Instant::now() + SILENCE);

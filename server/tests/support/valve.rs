@@ -57,6 +57,16 @@ impl Valve {
         parsed.into()
     }
 
+    /// `url` with the valve as a host before its own, as if they were two servers.
+    pub fn before_own_host(&self, url: &str) -> String {
+        let host = |url: &str| {
+            let url = url::Url::parse(url).expect("a URL");
+            format!("{}:{}", url.host_str().expect("a host"), url.port().unwrap_or(5432))
+        };
+        let (first, second) = (host(&self.url(url)), host(url));
+        url.replacen(&second, &format!("{first},{second}"), 1)
+    }
+
     pub fn freeze(&self) {
         self.frozen.send_replace(true);
     }
