@@ -144,27 +144,33 @@ impl App {
         let key_set = Arc::new(KeySet::clone(&key_set).trusting(issuers.clone()));
         let tokens = Bearer::new(Arc::clone(&key_set));
         let pooled = urls.pooled.as_ref();
-        let requests = PoolOptions {
+        let options = PoolOptions {
             size: config.connections.requests,
             prepare: pooled.is_none(),
             refuses_under_overload: config.refuses_overload,
             ..PoolOptions::default()
         };
-        let requests = Pool::new(pooled.map_or(&urls.rest_url, |pooled| &pooled.rest_url), &requests)?;
         // The schema is loaded over a permanent session, because a pooler passes connections on between transactions.
-        let direct = match pooled {
-            Some(_) => Pool::new(&urls.rest_url, &PoolOptions { size: 1, ..PoolOptions::default() })?,
-            None => requests.clone(),
+        let (requests, direct) = match pooled {
+            Some(pooled) => {
+                let direct = Pool::new(&urls.rest_url, &PoolOptions { size: 1, ..PoolOptions::default() })?;
+                let pulse = Some(Pulse::of_pooler(&pooled.rest_url, direct.pulse())?);
+                (Pool::new(&pooled.rest_url, &PoolOptions { pulse, ..options })?, direct)
+            }
+            None => {
+                let requests = Pool::new(&urls.rest_url, &options)?;
+                (requests.clone(), requests)
+            }
         };
-        // All pools share one pulse.
-        let pulse = direct.pulse().clone();
+        // All pools share one pulse, as those behind a pooler do.
+        let (pulse, pulse_of_requests) = (direct.pulse().clone(), requests.pulse().clone());
         // For startup, and for the few replies to texts.
         let own = PoolOptions { size: 1, pulse: Some(pulse.clone()), ..PoolOptions::default() };
         let own = Pool::new(&urls.service_url, &own)?;
         let texts = TextTransport::of(&auth.sms, &settings.mail, outgoing::client().build()?);
         texts.announce(&own).await?;
         let app = Self {
-            rest: build_rest(source, urls, direct, issuers.clone(), config).await?,
+            rest: build_rest(source, urls, direct, &pulse_of_requests, issuers.clone(), config).await?,
             realtime: build_realtime(source, settings, urls, key_set, &pulse)?,
             functions: Functions::new(requests.clone(), tokens.clone(), build_edge(source, settings, &keys, issuers)?),
             storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret)?
@@ -192,7 +198,7 @@ impl App {
             }),
             answers: sms::Webhook::new(&auth.sms, &config.api_external_url, own),
             texts,
-            auth: Arc::new(build_auth(auth, config, urls, &pulse).await?),
+            auth: Arc::new(build_auth(auth, config, urls, &pulse_of_requests).await?),
             keys,
         };
         auth::keep_clean(&app.auth);
@@ -251,11 +257,12 @@ impl App {
 }
 
 /// The REST API on the platform's database. `PGRST_*` settings apply, except for the database. `pool` serves its root
-/// document.
+/// document; `pulse` is that of requests.
 async fn build_rest(
     source: &Source,
     urls: &PlatformUrls,
     pool: Pool,
+    pulse: &Pulse,
     issuers: Option<Issuers>,
     config: &ServerConfig,
 ) -> anyhow::Result<Rest> {
@@ -264,7 +271,7 @@ async fn build_rest(
     source.set("FERROBASE_REFUSE_OVERLOAD", config.refuses_overload.to_string());
     let live = Live::trusting(source, pool, issuers)?;
     live.start().await?;
-    let pooler = urls.pooled.as_ref().map(|pooled| pooled.rest_url.as_str());
+    let pooler = urls.pooled.as_ref().map(|pooled| (pooled.rest_url.as_str(), pulse.clone()));
     let rest = Rest::new(live, "/rest/v1", pooler)?;
     Ok(match &urls.replica_url {
         Some(url) => rest.with_replica(url, config.replica_max_age)?,
@@ -329,11 +336,12 @@ async fn build_auth(
     let options = PoolOptions {
         size: auth.max_pool_size,
         refuses_under_overload: config.refuses_overload,
+        pulse: Some(pulse.clone()),
         ..PoolOptions::default()
     };
     let pool = match &urls.pooled {
         Some(pooled) => auth::pool(&pooled.auth_url, PoolOptions { prepare: false, ..options })?,
-        None => auth::pool(&urls.auth_url, PoolOptions { pulse: Some(pulse.clone()), ..options })?,
+        None => auth::pool(&urls.auth_url, options)?,
     };
     Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
 }

@@ -211,6 +211,24 @@ try {
   const most = Number(sql("select count(*) from pg_stat_activity where usename = 'authenticator' and application_name not like '%listen%'"));
   step(`600 requests at once on 3 pooled connections of each role (${most} of authenticator in all)`);
 
+  // All server connections are busy: requests wait for longer than a silent database would be given, and the pooler is alive.
+  sql(`create function public.rests(seconds float8) returns float8 language sql volatile set statement_timeout = 0
+      as 'select pg_sleep(seconds); select seconds';
+    alter role authenticator set statement_timeout = 0; alter role service_role set statement_timeout = 0; notify pgrst, 'reload schema'`);
+  const rests = (seconds, signal) =>
+    fetch(`${base}/rest/v1/rpc/rests`, {
+      method: "POST",
+      headers: { apikey: SERVICE, "content-type": "application/json" },
+      body: JSON.stringify({ seconds }),
+      signal,
+    });
+  await until("the function is served", async () => (await rests(0)).status === 200);
+  const slow = [7, 7, 7, 7, 0].map((seconds) => rests(seconds));
+  await pause(4_000);
+  await expect(200, "GET", "/health");
+  assert.deepEqual(await Promise.all(slow.map(async (answer) => (await answer).status)), [200, 200, 200, 200, 200]);
+  step("a busy pooler is not taken for a dead database");
+
   assert.ok(!/prepared statement/.test(log("server.log")), log("server.log"));
   const good = doctor({ FERROBASE_POOLER_URL: pooledUrl });
   assert.ok(good.includes("ok: requests go through a pooler, everything else goes to the server directly"), good.join("\n"));

@@ -9,7 +9,7 @@ use super::live::Live;
 use super::spool::Spools;
 use crate::config::RestConfig;
 use crate::db::replica::{ReadReplica, ReplicaOptions};
-use crate::db::{DbError, ExclusiveOptions, ExclusivePool};
+use crate::db::{DbError, ExclusiveOptions, ExclusivePool, Pulse};
 use crate::http::bodies::Bodies;
 use crate::schema_cache::SchemaCache;
 
@@ -40,12 +40,16 @@ pub struct Rest {
 
 impl Rest {
     /// `live` loaded or loading; nothing is connected here. `pooler` is the login of requests at a pooler that hands connections on
-    /// between transactions, if they go there.
-    pub fn new(live: Arc<Live>, mount: &str, pooler: Option<&str>) -> Result<Self, DbError> {
+    /// between transactions, if they go there, and the check of that pooler.
+    pub fn new(live: Arc<Live>, mount: &str, pooler: Option<(&str, Pulse)>) -> Result<Self, DbError> {
         let settings = live.settings();
         let config: &RestConfig = &settings.config;
         let (spools, bodies) = (Spools::new(&config.spill), Bodies::new(config.bodies));
         let pool = {
+            let (url, pulse) = pooler.as_ref().map_or_else(
+                || (config.db_uri.reveal(), live.pool().pulse().clone()),
+                |(url, pulse)| (*url, pulse.clone()),
+            );
             let options = ExclusiveOptions {
                 size: config.pool.size,
                 acquire_timeout: config.pool.acquisition_timeout,
@@ -54,11 +58,10 @@ impl Rest {
                 application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
                 prepare: config.prepared_statements && pooler.is_none(),
                 refuses_under_overload: config.pool.refuses_under_overload,
-                // The pooler may be gone while the server is there.
-                pulse: pooler.is_none().then(|| live.pool().pulse().clone()),
+                pulse: Some(pulse),
                 ..ExclusiveOptions::default()
             };
-            ExclusivePool::new(pooler.unwrap_or(config.db_uri.reveal()), options)?
+            ExclusivePool::new(url, options)?
         };
         let mount = mount.trim_end_matches('/').into();
         let costs = Arc::default();

@@ -229,7 +229,9 @@ pub async fn serve(
     ready: impl AsyncFnOnce(&ApiKeys),
 ) -> anyhow::Result<()> {
     let Started { mut app, listeners, set_aside } = started;
-    let mail = Mail::start(&settings.mail, &app.texts, urls, (listeners.inbox, listeners.smtp), app.health.pulse())?;
+    // Mail is sent over the direct URL.
+    let pulse = app.rest.live.pool().pulse();
+    let mail = Mail::start(&settings.mail, &app.texts, urls, (listeners.inbox, listeners.smtp), pulse)?;
     let jobs = Jobs::start(JobsConfig {
         service_url: urls.service_url.clone(),
         owner_url: logins.url.clone(),
