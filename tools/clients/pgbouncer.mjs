@@ -229,6 +229,20 @@ try {
   assert.deepEqual(await Promise.all(slow.map(async (answer) => (await answer).status)), [200, 200, 200, 200, 200]);
   step("a busy pooler is not taken for a dead database");
 
+  const running = () => sql("select count(*) from pg_stat_activity where state = 'active' and query like '%rests%' and pid <> pg_backend_pid()");
+  for (const count of [1, 3]) {
+    const hangingUp = new AbortController();
+    const abandoned = Array.from({ length: count }, () => rests(600, hangingUp.signal).catch(() => undefined));
+    await until("the statements run", () => running() === `${count}`);
+    hangingUp.abort();
+    await Promise.all(abandoned);
+    const since = Date.now();
+    await until("the statements are cancelled", () => running() === "0");
+    // A time limit of the role would end them later.
+    assert.ok(Date.now() - since < 5_000);
+  }
+  step("statements of clients that have gone are cancelled through the pooler");
+
   assert.ok(!/prepared statement/.test(log("server.log")), log("server.log"));
   const good = doctor({ FERROBASE_POOLER_URL: pooledUrl });
   assert.ok(good.includes("ok: requests go through a pooler, everything else goes to the server directly"), good.join("\n"));

@@ -39,11 +39,16 @@ impl Registration {
         Self { id, canceller, stays: false }
     }
 
-    /// Cancels what the connection is doing, in the background. If the runtime ends before, [`cancel_all`] does it.
-    pub fn cancel(mut self) {
+    /// Cancels what `connection` is doing, in the background, and closes it afterwards: a pooler no longer knows whose
+    /// statement it is once its client has gone. If the runtime ends before, [`cancel_all`] does it.
+    pub fn cancel(mut self, connection: impl Send + 'static) {
         self.stays = true;
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(context::kept(self.cancelled()).in_current_span());
+        let cancelled = async move {
+            self.cancelled().await;
+            drop(connection);
+        };
+        runtime.spawn(context::kept(cancelled).in_current_span());
     }
 }
 

@@ -252,8 +252,7 @@ impl Client {
         if self.is_busy()
             && let Some(registration) = registration
         {
-            drop(self);
-            registration.cancel();
+            registration.cancel(self);
         }
     }
 }

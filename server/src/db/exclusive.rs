@@ -470,8 +470,7 @@ impl Drop for Held {
         }
         if let Some(connection) = connection {
             let Connection { backend, registration, .. } = *connection;
-            drop(backend);
-            registration.cancel();
+            registration.cancel(backend);
         }
         self.shared.give_back(None, self.lane, self.holder, held_for);
     }

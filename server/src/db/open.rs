@@ -66,7 +66,14 @@ impl Cancel for Canceller {
         let sent = async {
             let stream = open_stream(&self.address).await.map_err(|error| unreachable(&error))?;
             let keep = Keep::for_host(self.hostname.as_deref())?;
-            Ok(self.token.cancel_query_raw(Lent::new(Socket::new(stream, Watch::default(), None)), keep).await?)
+            let socket = Socket::new(stream, Watch::default(), None);
+            let mut lent = Lent { stays_open: true, ..Lent::new(socket) };
+            self.token.cancel_query_raw(lent.clone(), keep).await?;
+            // The other side closes the connection once the request has reached the statement's process. If we did so
+            // earlier, PgBouncer 1.18 would stop with a fatal error.
+            let mut more = [0; 64];
+            while let Ok(1..) = tokio::io::AsyncReadExt::read(&mut lent, &mut more).await {}
+            Ok(())
         };
         let late = Err(DbError::Connect("the cancel request could not be sent in time".to_owned()));
         Box::pin(async { timeout(CANCEL, sent).await.unwrap_or(late) })
@@ -377,6 +384,8 @@ pub struct Lent {
     /// The TLS channel binding, until it is taken.
     binding: Arc<Mutex<Option<ChannelBinding>>>,
     edited: Arc<Mutex<StartUp>>,
+    /// Whether only the other side closes it.
+    stays_open: bool,
 }
 
 /// The start-up message of a replication connection. tokio-postgres cannot be told to ask for one, so the parameter is
@@ -409,7 +418,8 @@ impl StartUp {
 
 impl Lent {
     fn new(socket: Socket) -> Self {
-        Self { socket: Arc::new(Mutex::new(Some(socket))), binding: Arc::default(), edited: Arc::default() }
+        let (socket, stays_open) = (Arc::new(Mutex::new(Some(socket))), false);
+        Self { socket, binding: Arc::default(), edited: Arc::default(), stays_open }
     }
 
     fn take(&self) -> io::Result<Socket> {
@@ -465,6 +475,9 @@ impl AsyncWrite for Lent {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.stays_open {
+            return Poll::Ready(Ok(()));
+        }
         self.with(|socket| socket.poll_shutdown(cx))
     }
 }
