@@ -1,8 +1,11 @@
 //! Connections, statements and answers when a client disconnects or the database hangs.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ferrobase::config::Source;
 use ferrobase::db::{Pool, PoolOptions};
+use ferrobase::rest::live::Live;
 use futures_util::join;
 use serde_json::json;
 
@@ -112,6 +115,34 @@ async fn a_statement_to_a_host_that_hangs_fails_while_another_host_is_well() {
         assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     }
     pool.lease().await.expect("a new connection").batch_execute("select 1").await.expect("an answer");
+}
+
+/// Regression: what listens stayed on a former primary that hangs while its kernel answers TCP.
+#[tokio::test]
+async fn a_connection_that_only_listens_leaves_a_host_that_hangs() {
+    let database = Database::new(Template::Empty).await;
+    let owner = connect(&database.url).await;
+    let valve = Valve::before(&database.url).await;
+    let source = Source::from_pairs([
+        ("PGRST_DB_URI", valve.before_own_host(&database.url).as_str()),
+        ("PGRST_DB_SCHEMAS", "public"),
+        ("PGRST_DB_ANON_ROLE", "anon"),
+        ("PGRST_LOG_LEVEL", "crit"),
+    ]);
+    let direct = pool(&database.url, 1);
+    let live = Live::new(source, direct).expect("settings");
+    live.start().await.expect("configuration");
+    let loads = || live.counters.loads.load(Ordering::Relaxed);
+    let listening =
+        "select count(*) from pg_stat_activity where datname = current_database() and query like 'listen %'";
+    until("it listens", async || owner.query_one(listening, &[]).await.expect("a count").get::<_, i64>(0) == 1).await;
+    valve.freeze();
+    let before = loads();
+    owner.batch_execute("notify pgrst").await.expect("a notification");
+    until("the reload is made up for at the other host", async || loads() > before).await;
+    let before = loads();
+    owner.batch_execute("notify pgrst").await.expect("a notification");
+    until("the next one is heard", async || loads() > before).await;
 }
 
 #[tokio::test]

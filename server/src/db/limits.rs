@@ -25,6 +25,10 @@ pub const PULSE_AGE: Duration = Duration::from_millis(500);
 /// How long no connection is opened after PostgreSQL was found silent.
 pub const DOWN: Duration = Duration::from_secs(1);
 
+/// How often a connection that only listens asks whether PostgreSQL still answers on it, and how long the answer may take.
+pub const LISTENER_ASKS: Duration = Duration::from_secs(10);
+pub const LISTENER_ANSWER: Duration = Duration::from_secs(5);
+
 /// Silence on an idle connection after which TCP asks whether the other machine still answers, how often it repeats
 /// that, and how many probes may stay without an answer. The connection string may override all three.
 pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);

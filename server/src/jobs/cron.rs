@@ -14,14 +14,15 @@ use futures_util::TryStreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::JobsConfig;
-use super::listen::{self, stopped};
+use super::listen::{self, ANSWER, WORK, stopped};
 use super::metrics::{HAS_SCHEDULE, RUNS};
 use super::pending::Pending;
 use super::schedule::Schedule;
-use crate::db::replaced;
+use crate::db::{self, Value, replaced};
 
 /// The advisory lock of the server that runs the schedule ("cron" in ASCII).
 const LOCK: i64 = 0x63_72_6f_6e;
@@ -79,7 +80,8 @@ pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
 async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Arc<Semaphore>) -> anyhow::Result<()> {
     let (client, mut told) = listen::open(&config.service_url, "ferrobase_cron").await?;
     // The lock ends with the connection.
-    while !client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?.get::<_, bool>(0) {
+    let lock = "select pg_try_advisory_lock($1)";
+    while !listen::within(ANSWER, client.query_one(lock, &[&LOCK])).await?.get::<_, bool>(0) {
         tokio::time::sleep(ASK_EVERY).await;
     }
     HAS_SCHEDULE.store(true, Ordering::Relaxed);
@@ -107,9 +109,9 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
             jobs = load(&client).await?;
             pending.keep(|id| jobs.iter().any(|job| job.id == id));
             if is_first && !jobs.is_empty() {
-                abandoned = close_runs(&client, None).await?;
+                abandoned = listen::within(WORK, close_runs(&client, None)).await?;
             } else if !abandoned.is_empty() {
-                abandoned = close_runs(&client, Some(abandoned.as_slice())).await?;
+                abandoned = listen::within(WORK, close_runs(&client, Some(abandoned.as_slice()))).await?;
             }
         }
         let now = Utc::now();
@@ -180,8 +182,8 @@ async fn load(client: &Client) -> anyhow::Result<Vec<Job>> {
     if !listen::is_ours(client, "pg_cron", "cron", "_tell", "ferrobase_cron").await? {
         return Ok(Vec::new());
     }
-    let rows =
-        client.query("select jobid, schedule, command, database, username from cron.job where active", &[]).await?;
+    let active = "select jobid, schedule, command, database, username from cron.job where active";
+    let rows = listen::within(ANSWER, client.query(active, &[])).await?;
     Ok(rows
         .iter()
         .filter_map(|row| {
@@ -248,20 +250,20 @@ async fn record_and_run(
     if let Some(since) = unless_since {
         // A run is recorded before its lock is released, so that the lock makes this certain.
         let begun = "select exists (select from cron.job_run_details where jobid = $1 and start_time >= $2)";
-        if admin.query_one(begun, &[&job.id, &since]).await?.get(0) {
+        if listen::within(WORK, admin.query_one(begun, &[&job.id, &since])).await?.get(0) {
             return Ok(());
         }
     }
-    let run: i64 = admin
-        .query_one(
-            "insert into cron.job_run_details (jobid, database, username, command, status, start_time)
-             values ($1, $2, $3, $4, 'running', now()) returning runid",
-            &[&job.id, &job.database, &job.username, &job.command],
-        )
-        .await?
-        .get(0);
+    let insert = "insert into cron.job_run_details (jobid, database, username, command, status, start_time)
+                  values ($1, $2, $3, $4, 'running', now()) returning runid";
+    let values: [Value<'_>; 4] = [&job.id, &job.database, &job.username, &job.command];
+    let run: i64 = listen::within(WORK, admin.query_one(insert, &values)).await?.get(0);
     let outcome = match &session {
-        Ok(session) => session.run(&job.command).await,
+        Ok(session) => tokio::select! {
+            outcome = session.run(&job.command) => outcome,
+            // The command may take its time, but the server has to answer others.
+            error = db::lost(&admin, "select 1") => Err(format!("connection lost: {error}")),
+        },
         Err(error) => Err(error.clone()),
     };
     RUNS.note(outcome.is_ok());
@@ -272,12 +274,8 @@ async fn record_and_run(
             ("failed", error)
         }
     };
-    admin
-        .execute(
-            "update cron.job_run_details set status = $2, return_message = $3, end_time = now() where runid = $1",
-            &[&run, &status, &message],
-        )
-        .await?;
+    let update = "update cron.job_run_details set status = $2, return_message = $3, end_time = now() where runid = $1";
+    listen::within(WORK, admin.execute(update, &[&run, &status, &message])).await?;
     if let Ok(session) = session {
         session.close(job).await;
     }
@@ -313,11 +311,15 @@ impl Session {
             crate::db::connect(&login).await.map_err(|error| format!("connection failed: {error}"))?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
-        let failed = |error: tokio_postgres::Error| format!("connection failed: {}", words(&error));
-        client.batch_execute(listen::NOTICE_OUR_DEATH).await.map_err(failed)?;
-        let lock = "select pg_catalog.pg_try_advisory_lock($1, $2)";
-        let locked = client.query_one(lock, &[&JOB_LOCK, &key_of(job)]).await;
-        let locked: bool = locked.map_err(failed)?.get(0);
+        let begun = async {
+            client.batch_execute(listen::NOTICE_OUR_DEATH).await?;
+            let lock = "select pg_catalog.pg_try_advisory_lock($1, $2)";
+            client.query_one(lock, &[&JOB_LOCK, &key_of(job)]).await
+        };
+        let Ok(begun) = timeout(ANSWER, begun).await else {
+            return Err("connection failed: the database does not answer".to_owned());
+        };
+        let locked: bool = begun.map_err(|error| format!("connection failed: {}", words(&error)))?.get(0);
         Ok(locked.then_some(Self { client, _driver: driver }))
     }
 
@@ -336,7 +338,7 @@ impl Session {
     async fn close(self, job: &Job) {
         // It fails in a transaction that the command left behind, which ends with the connection.
         let unlock = format!("select pg_catalog.pg_advisory_unlock({JOB_LOCK}, {})", key_of(job));
-        let _ = self.client.batch_execute(&unlock).await;
+        let _ = timeout(ANSWER, self.client.batch_execute(&unlock)).await;
     }
 }
 

@@ -1,9 +1,11 @@
 //! A connection with notifications.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client};
 
 use crate::db;
@@ -12,10 +14,24 @@ use crate::db;
 pub const NOTICE_OUR_DEATH: &str = "set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; \
                                     set tcp_user_timeout = 20000";
 
+/// How long the catalogs may take to answer, and a change of the extensions' tables.
+pub const ANSWER: Duration = Duration::from_secs(10);
+pub const WORK: Duration = Duration::from_secs(60);
+
+/// A statement's answer within `limit`. A server that hangs may keep its connections open: after a failover, the work
+/// would wait there for ever.
+pub async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> anyhow::Result<T> {
+    let answered = timeout(limit, answer).await;
+    Ok(answered.map_err(|_| anyhow::anyhow!("the database does not answer"))??)
+}
+
 /// A client, and the notifications of its channel. The receiver ends with the connection.
 pub async fn open(url: &str, channel: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>)> {
     let (client, told) = connect(url).await?;
-    client.batch_execute(&format!("set statement_timeout = 0; listen {channel}")).await?;
+    within(ANSWER, client.batch_execute(&format!("set statement_timeout = 0; listen {channel}"))).await?;
     Ok((client, told))
 }
 
@@ -35,7 +51,8 @@ pub async fn connect(url: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>
             }
         }
     });
-    client.batch_execute(&format!("set search_path = pg_catalog, pg_temp; {NOTICE_OUR_DEATH}")).await?;
+    let begin = format!("set search_path = pg_catalog, pg_temp; {NOTICE_OUR_DEATH}");
+    within(ANSWER, client.batch_execute(&begin)).await?;
     Ok((client, told))
 }
 
@@ -48,7 +65,7 @@ pub async fn is_ours(
     schema: &str,
     function: &str,
     mark: &str,
-) -> Result<bool, tokio_postgres::Error> {
+) -> anyhow::Result<bool> {
     let ours = "select exists (
                   select from pg_extension e
                   join pg_depend d on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid and d.deptype = 'e'
@@ -57,7 +74,7 @@ pub async fn is_ours(
                   join pg_namespace n on n.oid = p.pronamespace
                   where e.extname = $1 and n.nspname = $2 and p.proname = $3 and strpos(p.prosrc, $4) > 0)
                 or exists (select from _supavisor.extensions where name = $1)";
-    Ok(client.query_one(ours, &[&extension, &schema, &function, &mark]).await?.get(0))
+    Ok(within(ANSWER, client.query_one(ours, &[&extension, &schema, &function, &mark])).await?.get(0))
 }
 
 /// Until asked to stop.

@@ -9,11 +9,11 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-use super::listen::{self, stopped};
+use super::listen::{self, WORK, stopped};
 use super::metrics::REQUESTS;
 use super::outbound::{self, Outbound, PublicOnly};
 use super::{JobsConfig, LOOK_EVERY};
-use crate::db::replaced;
+use crate::db::{Value, replaced};
 use crate::outgoing;
 
 /// The most concurrent requests.
@@ -163,12 +163,11 @@ async fn serve(
         if is_ours {
             // Each answer makes room for queued requests. A stop does not interrupt this: requests that are deleted and
             // not sent would be lost.
-            take(config, &client, http, under_way).await?;
+            listen::within(WORK, take(config, &client, http, under_way)).await?;
             if swept.elapsed() > SWEEP_EVERY {
                 swept = Instant::now();
-                client
-                    .execute("delete from net._http_response where created < now() - interval '6 hours'", &[])
-                    .await?;
+                let old = "delete from net._http_response where created < now() - interval '6 hours'";
+                listen::within(WORK, client.execute(old, &[])).await?;
             }
         }
         looks = tokio::select! {
@@ -250,20 +249,10 @@ async fn record(client: &Client, id: i64, answer: &Answer) -> anyhow::Result<()>
     let insert =
         "insert into net._http_response (id, status_code, content_type, headers, content, timed_out, error_msg)
                   values ($1, $2, $3, $4, $5, $6, $7)";
-    let kept = client
-        .execute(
-            insert,
-            &[
-                &id,
-                &answer.status,
-                &answer.content_type,
-                &answer.headers,
-                &answer.content,
-                &answer.timed_out,
-                &answer.error,
-            ],
-        )
-        .await;
+    let values: [Value<'_>; 7] =
+        [&id, &answer.status, &answer.content_type, &answer.headers, &answer.content, &answer.timed_out, &answer.error];
+    let kept = tokio::time::timeout(WORK, client.execute(insert, &values)).await;
+    let kept = kept.map_err(|_| anyhow::anyhow!("the database does not answer"))?;
     if let Err(error) = kept {
         tracing::warn!(id, %error, "the response to a queued HTTP request could not be stored");
         anyhow::ensure!(!client.is_closed(), "the connection was lost");

@@ -367,8 +367,9 @@ async fn listen_once(url: &str, wake: &watch::Sender<()>, database: u64) -> Resu
     if replaced::times() != database {
         return Ok(());
     }
-    let begun = client.batch_execute("listen ferrobase_outbox");
-    tokio::pin!(begun);
+    let statement = "listen ferrobase_outbox";
+    let (begun, lost) = (client.batch_execute(statement), db::lost(&client, statement));
+    tokio::pin!(begun, lost);
     let mut listening = false;
     loop {
         tokio::select! {
@@ -378,6 +379,7 @@ async fn listen_once(url: &str, wake: &watch::Sender<()>, database: u64) -> Resu
                 // For commits before we listened.
                 wake.send_replace(());
             }
+            error = &mut lost => return Err(error),
             message = std::future::poll_fn(|context| connection.poll_message(context)) => match message {
                 Some(Ok(AsyncMessage::Notification(_))) => wake.send_replace(()),
                 Some(Ok(_)) => {}

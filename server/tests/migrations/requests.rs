@@ -10,6 +10,7 @@ use super::escalation::{GRAB, assert_plain};
 use super::{Fixture, query, wait_for};
 use crate::support::cluster::connect;
 use crate::support::outside;
+use crate::support::valve::{Valve, until};
 
 async fn config(db: &Fixture) -> JobsConfig {
     let urls = migrate::prepare(&db.admin, ferrobase::config::DEVELOPMENT_JWT_SECRET, &GivenUrls::default()).await;
@@ -150,6 +151,38 @@ async fn a_run_that_a_dead_server_left_in_postgresql_is_neither_repeated_nor_mar
     // Its outcome will not be known. The job goes on.
     holder.batch_execute("select pg_advisory_unlock(4715)").await.expect("unlocked");
     wait_for(&db, &format!("select ({}) like 'failed server restarted, succeeded 1 row%'", of("%4715%"))).await;
+    jobs.stop().await;
+    db.stop().await;
+}
+
+/// Regression: after a failover the schedule stayed on a former primary that hangs, so that no server ran jobs.
+#[tokio::test]
+async fn the_schedule_leaves_a_host_that_hangs() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    query(&db.url, "select cron.schedule('each second', '1 second', 'select 1')").await.expect("a job");
+    let mut config = config(&db).await;
+    let valve = Valve::before(&config.service_url).await;
+    config.service_url = valve.before_own_host(&config.service_url);
+    let jobs = Jobs::start(config).expect("jobs");
+    wait_for(&db, "select exists (select from cron.job_run_details where status = 'succeeded')").await;
+    valve.freeze();
+    let sessions = "from pg_stat_activity where datname = current_database() and application_name = 'ferrobase jobs'";
+    let former = db.one(&format!("select string_agg(pid::text, ', ') {sessions}")).await;
+    let asking = format!("{sessions} and query like '%pg_try_advisory_lock%' and pid not in ({former})");
+    until("it asks for the schedule at the other host", async || {
+        db.one(&format!("select exists (select {asking})")).await == "t"
+    })
+    .await;
+    // The two hosts are one server, where the former session still has the lock.
+    let ended = format!("select pg_terminate_backend(pid) {sessions} and pid in ({former})");
+    query(&db.admin, &ended).await.expect("ended");
+    let now = db.one("select now()").await;
+    until("the job runs again", async || {
+        let run = format!("cron.job_run_details where status = 'succeeded' and start_time > '{now}'");
+        db.one(&format!("select exists (select from {run})")).await == "t"
+    })
+    .await;
     jobs.stop().await;
     db.stop().await;
 }

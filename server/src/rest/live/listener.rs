@@ -48,7 +48,7 @@ async fn listen(
     live: &Live,
     uri: &str,
     channel: &str,
-    (database, lost): (u64, Option<u64>),
+    (database, lost_in): (u64, Option<u64>),
     backoff: &mut Backoff,
 ) -> Result<(), DbError> {
     let mut config: tokio_postgres::Config = uri.parse()?;
@@ -62,6 +62,7 @@ async fn listen(
     }
     let statement = format!("listen \"{}\"", channel.replace('"', "\"\""));
     let mut listening = std::pin::pin!(client.batch_execute(&statement));
+    let mut lost = std::pin::pin!(db::lost(&client, &statement));
     let mut is_listening = false;
     loop {
         tokio::select! {
@@ -72,11 +73,12 @@ async fn listen(
                 *backoff = Backoff::new();
                 tracing::info!(channel, "listening for reloads");
                 live.listening_in.send_replace(Some(database));
-                if lost == Some(database) {
+                if lost_in == Some(database) {
                     live.sessions.forget();
                     live.request(Reload::Schema);
                 }
             }
+            error = &mut lost => return Err(error),
             message = poll_fn(|cx| connection.poll_message(cx)) => match message {
                 None => return Ok(()),
                 Some(Err(error)) => return Err(error.into()),
