@@ -20,6 +20,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use super::JobsConfig;
 use super::listen::{self, ANSWER, WORK, stopped};
 use super::metrics::{HAS_SCHEDULE, RUNS};
+use super::minutes::{Minutes, Which};
 use super::pending::Pending;
 use super::schedule::Schedule;
 use crate::db::{self, Value, replaced};
@@ -97,7 +98,9 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
     let mut is_first = true;
     let mut last_run: HashMap<i64, Instant> = HashMap::new();
     let mut pending = Pending::default();
-    let mut last_minute = minute_of(Utc::now());
+    let mut minutes = Minutes::starting(minute_of(Utc::now()));
+    let begun: DateTime<Utc> =
+        listen::within(ANSWER, client.query_one("select pg_postmaster_start_time()", &[])).await?.get(0);
     loop {
         let mut is_told = false;
         while let Ok(()) = told.try_recv() {
@@ -115,24 +118,33 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
             }
         }
         let now = Utc::now();
-        let is_new_minute = minute_of(now) != last_minute;
-        last_minute = minute_of(now);
+        let mut due = minutes.until(minute_of(now));
         // The minute began before this server had the schedule.
-        let catches_up = catches_up && is_first && !is_new_minute;
+        let catches_up = catches_up && is_first && due.is_empty();
+        if catches_up {
+            due.push((minute_of(now), Which::All));
+        }
         let minute = now - chrono::Duration::seconds(i64::from(now.second()) + CLOCK_DIFFERENCE);
         for job in &jobs {
-            let is_due = match &job.schedule {
+            match &job.schedule {
                 Schedule::Every(seconds) => {
                     // First after a whole interval, and one at a time, as the original does.
                     let last = last_run.entry(job.id).or_insert_with(Instant::now);
-                    last.elapsed() >= Duration::from_secs(u64::from(*seconds)) && !pending.has(job.id)
+                    if last.elapsed() >= Duration::from_secs(u64::from(*seconds)) && !pending.has(job.id) {
+                        pending.add(job.id, None);
+                    }
                 }
-                Schedule::AtStart => is_first,
-                fields @ Schedule::Fields { .. } => (is_new_minute || catches_up) && fields.is_due(now),
-            };
-            let unless_since = (catches_up && matches!(job.schedule, Schedule::Fields { .. })).then_some(minute);
-            if is_due {
-                pending.add(job.id, unless_since);
+                // Not again because this server has just got the schedule.
+                Schedule::AtStart if is_first => pending.add(job.id, Some(begun)),
+                Schedule::AtStart => {}
+                fields @ Schedule::Fields { .. } => {
+                    for (of, which) in &due {
+                        let time = DateTime::from_timestamp(of * 60, 0);
+                        if which.includes(fields) && time.is_some_and(|time| fields.is_due(time)) {
+                            pending.add(job.id, catches_up.then_some(minute));
+                        }
+                    }
+                }
             }
         }
         pending.offer(|id, unless_since| {
@@ -155,7 +167,7 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
 }
 
 fn minute_of(time: DateTime<Utc>) -> i64 {
-    time.with_second(0).map_or_else(|| time.timestamp() / 60, |time| time.timestamp() / 60)
+    time.timestamp().div_euclid(60)
 }
 
 /// Runs without an outcome, all or among `$1`.

@@ -9,6 +9,7 @@ mod calls;
 mod cron;
 mod listen;
 mod metrics;
+mod minutes;
 mod net;
 mod outbound;
 mod pending;

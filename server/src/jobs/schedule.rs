@@ -14,10 +14,12 @@ pub enum Schedule {
         weekdays: u8,
         any_day: bool,
         any_weekday: bool,
+        /// Whether the minute or the hour begins with a star.
+        is_repeated: bool,
     },
     /// Seconds between the starts of two runs.
     Every(u32),
-    /// Once, when the scheduler starts.
+    /// Once after each start of PostgreSQL.
     AtStart,
 }
 
@@ -66,15 +68,21 @@ impl Schedule {
                     weekdays: u8::try_from((week | week >> 7) & 0x7f).ok()?,
                     any_day: days.starts_with('*'),
                     any_weekday: weekdays.starts_with('*'),
+                    is_repeated: minutes.starts_with('*') || hours.starts_with('*'),
                 })
             }
             _ => None,
         }
     }
 
+    /// Whether it has cron fields and no fixed time: the minute or the hour is a star, or one with a step.
+    pub fn is_repeated(&self) -> bool {
+        matches!(self, Self::Fields { is_repeated: true, .. })
+    }
+
     /// Whether it is due in the minute of `now`.
     pub fn is_due(&self, now: DateTime<Utc>) -> bool {
-        let Self::Fields { minutes, hours, days, last_day, months, weekdays, any_day, any_weekday } = self else {
+        let Self::Fields { minutes, hours, days, last_day, months, weekdays, any_day, any_weekday, .. } = self else {
             return false;
         };
         let is_last = (now + chrono::Duration::days(1)).day() == 1;
@@ -140,6 +148,22 @@ mod tests {
             assert_eq!(Schedule::parse(schedule).expect(schedule).is_due(at(time)), is_due, "{schedule} {time}");
         }
         assert_eq!(Schedule::parse(" 30 Seconds"), Some(Schedule::Every(30)));
+    }
+
+    #[test]
+    fn a_star_in_the_minute_or_the_hour_makes_a_job_a_repeated_one() {
+        for (schedule, is_repeated) in [
+            ("* * * * *", true),
+            ("*/5 9 * * *", true),
+            ("0 */6 * * *", true),
+            ("@hourly", true),
+            ("@daily", false),
+            ("0,30 9-17 * * *", false),
+            ("0 9 * * *", false),
+            ("10 seconds", false),
+        ] {
+            assert_eq!(Schedule::parse(schedule).expect(schedule).is_repeated(), is_repeated, "{schedule}");
+        }
     }
 
     #[test]

@@ -187,6 +187,28 @@ async fn the_schedule_leaves_a_host_that_hangs() {
     db.stop().await;
 }
 
+/// Regression: each server that got the schedule ran such a job once more.
+#[tokio::test]
+async fn a_job_of_the_start_runs_once_after_a_start_of_postgresql() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    query(&db.url, "select cron.schedule('at start', '@reboot', 'select 1')").await.expect("a job");
+    let config = config(&db).await;
+    let runs = "select count(*) from cron.job_run_details where command = 'select 1'";
+    for witness in ["select 2", "select 3"] {
+        let jobs = Jobs::start(config.clone()).expect("jobs");
+        let job = format!("select cron.schedule('{witness}', '1 second', '{witness}')");
+        query(&db.url, &job).await.expect("another job");
+        let seen = format!(
+            "select count(*) >= 2 from cron.job_run_details where command = '{witness}' and status = 'succeeded'"
+        );
+        wait_for(&db, &seen).await;
+        assert_eq!(db.one(runs).await, "1", "{witness}");
+        jobs.stop().await;
+    }
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn a_server_that_takes_over_the_schedule_runs_the_jobs_of_this_minute_once() {
     let db = Fixture::with_platform().await;
