@@ -31,7 +31,7 @@ pub use exclusive::{Asker, ExclusiveOptions, ExclusivePool, PoolFigures};
 pub use lease::Lease;
 pub use limits::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES};
 pub use listening::lost;
-pub use open::{Connection, OpenError, connect, connect_client};
+pub use open::{Connection, NOTICE_OUR_DEATH, OpenError, connect, connect_client};
 pub use pool::{DbError, Pool, PoolOptions, RETRY_AFTER, RETRY_AFTER_OVERLOAD, is_unavailable};
 pub use pulse::Pulse;
 pub use statement::{Ask, Statement};

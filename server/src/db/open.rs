@@ -345,6 +345,11 @@ async fn open_stream(address: &Address) -> io::Result<Stream> {
     }
 }
 
+/// The same in the other direction: has PostgreSQL notice within 25 seconds that our machine has died, so that it releases
+/// the locks of this connection.
+pub const NOTICE_OUR_DEATH: &str = "set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; \
+                                    set tcp_user_timeout = 20000";
+
 /// Ends the connection if the server's machine dies without closing it; the system's defaults notice that after two
 /// hours. The connection string may set other values. `is_watched`: by a [`Pulse`], which needs no time limit.
 #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "other systems have no such time limit"))]

@@ -23,7 +23,7 @@ use super::metrics::{HAS_SCHEDULE, RUNS};
 use super::minutes::{Minutes, Which};
 use super::pending::Pending;
 use super::schedule::Schedule;
-use crate::db::{self, Value, replaced};
+use crate::db::{self, NOTICE_OUR_DEATH, Value, replaced};
 
 /// The advisory lock of the server that runs the schedule ("cron" in ASCII).
 const LOCK: i64 = 0x63_72_6f_6e;
@@ -324,7 +324,7 @@ impl Session {
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let begun = async {
-            client.batch_execute(listen::NOTICE_OUR_DEATH).await?;
+            client.batch_execute(NOTICE_OUR_DEATH).await?;
             let lock = "select pg_catalog.pg_try_advisory_lock($1, $2)";
             client.query_one(lock, &[&JOB_LOCK, &key_of(job)]).await
         };

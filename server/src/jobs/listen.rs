@@ -8,11 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client};
 
-use crate::db;
-
-/// Has PostgreSQL notice within 25 seconds that our machine has died, so that it releases the locks of this connection.
-pub const NOTICE_OUR_DEATH: &str = "set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; \
-                                    set tcp_user_timeout = 20000";
+use crate::db::{self, NOTICE_OUR_DEATH};
 
 /// How long the catalogs may take to answer, and a change of the extensions' tables.
 pub const ANSWER: Duration = Duration::from_secs(10);

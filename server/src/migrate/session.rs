@@ -14,7 +14,7 @@ use super::files::SqlFile;
 use super::foreign;
 use super::locks::Attempt;
 use super::statements::{Role, Statement, split};
-use crate::db;
+use crate::db::{self, NOTICE_OUR_DEATH};
 
 /// Key of the advisory lock that lets one instance at a time change a database ("ferro" in ASCII).
 const LOCK: i64 = 0x66_65_72_72_6f;
@@ -106,7 +106,8 @@ impl Session {
     async fn alone(self) -> Result<Self, MigrateError> {
         let session = self;
         // The owner's role may carry time limits that are meant for requests.
-        session.client.batch_execute("set statement_timeout = 0; set lock_timeout = 0").await?;
+        let limits = format!("set statement_timeout = 0; set lock_timeout = 0; {NOTICE_OUR_DEATH}");
+        session.client.batch_execute(&limits).await?;
         let mut is_told = false;
         loop {
             if session.client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?.get(0) {
@@ -146,7 +147,7 @@ impl Session {
         let path = if self.is_platforms { PLATFORM } else { PROJECT };
         format!(
             "reset session authorization; reset role; reset all; set search_path = {path}; \
-             set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning"
+             set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning; {NOTICE_OUR_DEATH}"
         )
     }
 

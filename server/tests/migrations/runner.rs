@@ -26,6 +26,19 @@ async fn migrations_run_once_in_name_order_and_are_recorded_like_the_clis() {
     db.stop().await;
 }
 
+/// Regression: the lock of an instance whose machine had died stayed for hours, because the reset before each file undid this.
+#[tokio::test]
+async fn postgresql_notices_soon_that_the_machine_of_the_instance_with_the_lock_has_died() {
+    let db = Fixture::new().await;
+    db.write("1_a.sql", "create table a ()");
+    let settings =
+        "create table told as select string_agg(setting, ' ' order by name) from pg_settings where name like 'tcp%'";
+    let source = db.write("2_b.sql", settings);
+    migrate::dir(&db.url, &source).await.expect("migrate");
+    assert_eq!(db.one("select * from told").await, "3 10 5 20000");
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn a_supabase_project_is_found_by_its_root() {
     let db = Fixture::new().await;
