@@ -274,9 +274,18 @@ impl Instance {
     }
 
     fn metric(&self, line: &str) -> u64 {
+        self.figure(line).parse().expect("a number")
+    }
+
+    /// How far the replica is behind, in seconds.
+    fn age(&self) -> f64 {
+        self.figure("ferrobase_replica_age_seconds").parse().expect("a number")
+    }
+
+    fn figure(&self, line: &str) -> String {
         let text = ferrobase::db::replica::ReadReplica::metrics(self.rest.replica.as_ref());
         let found = text.lines().find_map(|known| known.strip_prefix(line));
-        found.unwrap_or_else(|| panic!("{line} in {text}")).trim().parse().expect("a number")
+        found.unwrap_or_else(|| panic!("{line} in {text}")).trim().to_owned()
     }
 }
 
@@ -418,6 +427,7 @@ async fn only_reads_use_the_replica_and_none_is_too_old() {
     one.note(&token(1), 1).await;
     assert!(one.is_replica(None).await, "it is not too old yet");
     until("the replica is too old", async || !one.is_replica(None).await).await;
+    until("its age is told all the same", async || (5.0..60.0).contains(&one.age())).await;
     servers.resume().await;
     until("the replica is new enough", async || one.is_replica(None).await).await;
 }

@@ -21,11 +21,13 @@ pub struct LogPositions {
     marked: HashMap<SubjectId, (Position, Instant)>,
     /// Positions that include everything committed before a moment, oldest first.
     samples: VecDeque<(Instant, Position)>,
+    /// When the newest sample that the replica has passed was taken; at first, when the connection began.
+    passed: Option<Instant>,
 }
 
 impl LogPositions {
     pub fn new(max_age: Duration) -> Self {
-        Self { max_age, floor: None, timeline: None, marked: HashMap::new(), samples: VecDeque::new() }
+        Self { max_age, floor: None, timeline: None, marked: HashMap::new(), samples: VecDeque::new(), passed: None }
     }
 
     /// From now on marks of all instances arrive; `position` includes the writes of all earlier ones.
@@ -34,6 +36,7 @@ impl LogPositions {
         self.timeline = Some(timeline);
         self.floor = Some(position);
         self.samples.push_back((asked, position));
+        self.passed = Some(asked);
     }
 
     /// Marks may be missed from now on. Returns whether they were heard before.
@@ -41,6 +44,7 @@ impl LogPositions {
         self.marked.clear();
         self.samples.clear();
         self.timeline = None;
+        self.passed = None;
         self.floor.take().is_some()
     }
 
@@ -76,9 +80,11 @@ impl LogPositions {
         }
     }
 
-    /// Forgets the marks that the replica has passed: every later read there sees them.
-    pub fn forget(&mut self, replayed: Position) {
+    /// The replica has replayed up to there. Forgets the marks that it has passed: every later read there sees them.
+    pub fn pass(&mut self, replayed: Position) {
         self.marked.retain(|_, (position, _)| *position > replayed);
+        let passed = self.samples.iter().rev().find(|(_, position)| *position <= replayed);
+        self.passed = passed.map(|(at, _)| *at).or(self.passed);
     }
 
     /// What a read that begins at `now` has to see: everything older than the greatest age, and the subject's own writes. `None`:
@@ -91,10 +97,10 @@ impl LogPositions {
         Some(floor.max(*aged).max(own))
     }
 
-    /// How old the replica's data are at most, if it has replayed up to `replayed`; `None` if older than any sample.
-    pub fn age(&self, replayed: Position, now: Instant) -> Option<Duration> {
-        let passed = self.samples.iter().rev().find(|(_, position)| *position <= replayed);
-        passed.map(|(at, _)| now.duration_since(*at))
+    /// How old the replica's data are at most; less if it has passed nothing since the connection to the primary began.
+    /// `None` without one.
+    pub fn age(&self, now: Instant) -> Option<Duration> {
+        self.passed.map(|at| now.duration_since(at))
     }
 }
 
@@ -136,7 +142,7 @@ mod tests {
         marks.begin(1, at(100), now);
         marks.mark(SubjectId(1), at(150), now);
         marks.mark(SubjectId(2), at(160), now);
-        marks.forget(at(150));
+        marks.pass(at(150));
         assert_eq!(marks.marked.len(), 1);
         assert_eq!((needed(&marks, 1, now), needed(&marks, 2, now)), (Some(100), Some(160)));
     }
@@ -180,9 +186,17 @@ mod tests {
         let mut marks = LogPositions::new(AGE);
         marks.begin(1, at(100), start);
         marks.note(at(200), start + Duration::from_secs(1));
-        let now = start + Duration::from_secs(2);
-        assert_eq!(marks.age(at(99), now), None);
-        assert_eq!(marks.age(at(150), now), Some(Duration::from_secs(2)));
-        assert_eq!(marks.age(at(200), now), Some(Duration::from_secs(1)));
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(marks.age(after(2)), Some(Duration::from_secs(2)), "it has passed nothing yet");
+        marks.pass(at(150));
+        assert_eq!(marks.age(after(2)), Some(Duration::from_secs(2)));
+        marks.pass(at(200));
+        assert_eq!(marks.age(after(2)), Some(Duration::from_secs(1)));
+        // Regression: as soon as the sample was older than the greatest age, there was none.
+        marks.note(at(300), after(20));
+        marks.pass(at(200));
+        assert_eq!(marks.age(after(20)), Some(Duration::from_secs(19)));
+        marks.lost();
+        assert_eq!(marks.age(after(21)), None);
     }
 }

@@ -210,7 +210,7 @@ impl ReadReplica {
         metrics.single("ferrobase_replica_configured", "Whether the settings name a replica", configured);
         let replayed = replica.and_then(|known| *known.shared.replayed.borrow());
         metrics.single("ferrobase_replica_up", "Whether the replica is used", u8::from(replayed.is_some()));
-        let age = replica.zip(replayed).and_then(|(known, at)| known.shared.marks.lock().age(at, Instant::now()));
+        let age = replica.zip(replayed).and_then(|(known, _)| known.shared.marks.lock().age(Instant::now()));
         let age = age.map_or(0.0, |age| age.as_secs_f64());
         metrics.single("ferrobase_replica_age_seconds", "How far the replica is behind the primary at most", age);
         metrics.into_text()

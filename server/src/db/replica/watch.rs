@@ -50,7 +50,7 @@ async fn keep(shared: &Shared, owner: &Weak<Owner>) -> Result<(), DbError> {
             let followed = followed.unwrap_or_default();
             return Err(DbError::Broken(format!("it follows timeline {followed}, and the primary is on {timeline}")));
         }
-        shared.marks.lock().forget(replayed);
+        shared.marks.lock().pass(replayed);
         shared.replayed.send_replace(Some(replayed));
         sleep(EVERY).await;
     }
