@@ -117,6 +117,27 @@ async fn a_statement_to_a_host_that_hangs_fails_while_another_host_is_well() {
     pool.lease().await.expect("a new connection").batch_execute("select 1").await.expect("an answer");
 }
 
+/// Regression: such a statement waited for a quarter of an hour, because the check's new connection is well.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_statement_on_a_half_open_connection_fails_while_new_ones_are_well() {
+    let database = Database::new(Template::Empty).await;
+    let valve = Valve::before(&database.url).await;
+    let pool = pool(&valve.url(&database.url), 1);
+    drop(pool.lease().await.expect("a lease"));
+    // What was sent so far is acknowledged by then, or the other side would send it again.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    valve.lose_packets();
+    pool.answers().await.expect("well over a new connection");
+    let started = Instant::now();
+    let lease = pool.lease().await.expect("the idle connection");
+    assert!(lease.batch_execute("select 1").await.is_err());
+    let took = started.elapsed();
+    assert!((Duration::from_secs(15)..Duration::from_secs(40)).contains(&took), "{took:?}");
+    drop(lease);
+    pool.lease().await.expect("a new connection").batch_execute("select 1").await.expect("an answer");
+}
+
 /// Regression: what listens stayed on a former primary that hangs while its kernel answers TCP.
 #[tokio::test]
 async fn a_connection_that_only_listens_leaves_a_host_that_hangs() {

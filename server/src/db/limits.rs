@@ -35,6 +35,6 @@ pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 pub const KEEPALIVE_RETRIES: u32 = 3;
 
-/// How long sent bytes may stay without an acknowledgement (`TCP_USER_TIMEOUT`, Linux only) on connections without a
-/// [`Pulse`](super::Pulse). `tcp_user_timeout` in the URL overrides it.
+/// How long sent bytes may stay without an acknowledgement (Linux only): by `TCP_USER_TIMEOUT` on connections without a
+/// [`Pulse`](super::Pulse), by the watch on others. `tcp_user_timeout` in the URL overrides it.
 pub const UNACKNOWLEDGED: Duration = Duration::from_secs(20);

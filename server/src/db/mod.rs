@@ -1,5 +1,6 @@
 //! Access to PostgreSQL: pools, and transactions that already carry the caller's role and claims.
 
+mod acknowledgements;
 mod address;
 mod cancel;
 mod causes;

@@ -22,6 +22,7 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, Config};
 
+use super::acknowledgements::Acknowledgements;
 use super::address::{Address, SilentAddresses};
 use super::cancel::{Cancel, Registration};
 #[cfg(target_os = "linux")]
@@ -283,6 +284,10 @@ async fn open_at(
     let guard = pulse.map(|pulse| Guard {
         pulse: pulse.clone(),
         address: address.clone(),
+        acknowledgements: match &stream {
+            Stream::Tcp(stream) if limits_acknowledgements(config) => Acknowledgements::of(stream).ok(),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Tls(_) => None,
+        },
     });
     let lent = Lent::new(Socket::new(stream, watch.clone(), guard));
     lent.edited.lock().wanted = purpose == Purpose::Replication;
@@ -351,7 +356,7 @@ pub const NOTICE_OUR_DEATH: &str = "set tcp_keepalives_idle = 10; set tcp_keepal
                                     set tcp_user_timeout = 20000";
 
 /// Ends the connection if the server's machine dies without closing it; the system's defaults notice that after two
-/// hours. The connection string may set other values. `is_watched`: by a [`Pulse`], which needs no time limit.
+/// hours. The connection string may set other values. `is_watched`: by a [`Pulse`] and [`Acknowledgements`].
 #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "other systems have no such time limit"))]
 fn keep_alive(config: &Config, stream: &TcpStream, is_watched: bool) -> io::Result<()> {
     let socket = SockRef::from(stream);
@@ -368,14 +373,20 @@ fn keep_alive(config: &Config, stream: &TcpStream, is_watched: bool) -> io::Resu
     }
     #[cfg(target_os = "linux")]
     {
-        // Linux ends a connection after this time even if more keepalives are allowed, so it must not replace the
-        // connection string's.
-        let has_default_keepalives =
-            config.get_keepalives() && idle == KEEPALIVE_IDLE && interval.is_none() && retries.is_none();
-        let default = (has_default_keepalives && !is_watched).then_some(UNACKNOWLEDGED);
+        let default = (limits_acknowledgements(config) && !is_watched).then_some(UNACKNOWLEDGED);
         socket.set_tcp_user_timeout(config.get_tcp_user_timeout().copied().or(default))?;
     }
     Ok(())
+}
+
+/// Whether acknowledgements may be missing for [`UNACKNOWLEDGED`] at most: not if the connection string has a limit of its
+/// own, or keepalives of its own, which Linux would not wait for after that time.
+fn limits_acknowledgements(config: &Config) -> bool {
+    let has_default_keepalives = config.get_keepalives()
+        && [Config::new().get_keepalives_idle(), KEEPALIVE_IDLE].contains(&config.get_keepalives_idle())
+        && config.get_keepalives_interval().is_none()
+        && config.get_keepalives_retries().is_none();
+    has_default_keepalives && config.get_tcp_user_timeout().is_none()
 }
 
 fn unreachable(error: &io::Error) -> OpenError {
@@ -534,7 +545,7 @@ mod tests {
         let seconds = |n: u64| std::time::Duration::from_secs(n);
         for (parameters, is_watched, (idle, interval, retries), limit) in [
             ("", false, (10, 5, 3), Some(20)),
-            // The pulse notices it, and a server that reads slowly is not dead.
+            // The watch notices it, and a server that reads slowly is not dead.
             ("", true, (10, 5, 3), None),
             ("?keepalives_idle=60", false, (60, 5, 3), None),
             ("?keepalives_interval=7&keepalives_retries=9", false, (10, 7, 9), None),

@@ -1,7 +1,8 @@
 //! The socket, encrypted or not, and the watch for overdue answers.
 //!
 //! A caller that awaits an answer raises the [`Watch`]. If nothing was read for [`SILENCE`], the [`Pulse`] is
-//! checked; if PostgreSQL does not answer that either at this connection's address, reading fails. Requests do not touch the timer: every three
+//! checked; if PostgreSQL does not answer that either at this connection's address, reading fails. So it does if
+//! PostgreSQL is well and this connection alone gets no acknowledgements any more. Requests do not touch the timer: every three
 //! seconds it checks whether anything was read since.
 
 use std::io::{self, ErrorKind, IoSlice};
@@ -16,8 +17,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Pulse;
+use super::acknowledgements::Acknowledgements;
 use super::address::Address;
-use super::limits::SILENCE;
+use super::limits::{SILENCE, UNACKNOWLEDGED};
 
 /// Whether an answer is awaited on a connection. Clones share the state.
 #[derive(Clone, Default)]
@@ -54,6 +56,8 @@ pub struct Guard {
     pub pulse: Pulse,
     /// Where this connection goes.
     pub address: Address,
+    /// None if the connection string limits how long they may be missing.
+    pub acknowledgements: Option<Acknowledgements>,
 }
 
 /// The timer for silence.
@@ -80,7 +84,9 @@ impl Socket {
                 silence.asked = None;
             }
             if let Some(asked) = &mut silence.asked {
-                if !ready!(asked.as_mut().poll(cx)) {
+                let is_alive = ready!(asked.as_mut().poll(cx));
+                let missing = |seen: &Acknowledgements| seen.are_missing(UNACKNOWLEDGED);
+                if !is_alive || guard.acknowledgements.as_ref().is_some_and(missing) {
                     return Poll::Ready(());
                 }
                 silence.asked = None;

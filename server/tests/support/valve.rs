@@ -1,7 +1,7 @@
 //! A proxy to a test's database that can be frozen, slowed down, or cut.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,6 +16,8 @@ pub struct Valve {
     slowness: Arc<AtomicU64>,
     /// Counts how often all connections were cut.
     cuts: watch::Sender<u64>,
+    /// The sockets of clients, by a second handle.
+    clients: Arc<Mutex<Vec<socket2::Socket>>>,
 }
 
 impl Valve {
@@ -29,9 +31,17 @@ impl Valve {
         let (cuts, cut) = watch::channel(0);
         let slowness = Arc::new(AtomicU64::new(0));
         let slow = Arc::clone(&slowness);
+        let clients = Arc::new(Mutex::new(Vec::new()));
+        let accepted = Arc::clone(&clients);
         tokio::spawn(async move {
             while let Ok((outer, _)) = listener.accept().await {
                 let Ok(inner) = TcpStream::connect(inside.clone()).await else { continue };
+                {
+                    let handle = socket2::SockRef::from(&outer).try_clone().expect("a handle");
+                    let mut accepted = accepted.lock().expect("sockets");
+                    accepted.retain(|client: &socket2::Socket| client.peer_addr().is_ok());
+                    accepted.push(handle);
+                }
                 let ((from_client, to_client), (from_server, to_server)) = (outer.into_split(), inner.into_split());
                 for (from, to) in [(from_client, to_server), (from_server, to_client)] {
                     let mut cut = cut.clone();
@@ -46,7 +56,7 @@ impl Valve {
                 }
             }
         });
-        Self { port, frozen, slowness, cuts }
+        Self { port, frozen, slowness, cuts, clients }
     }
 
     /// `url` through the valve.
@@ -78,6 +88,16 @@ impl Valve {
     /// Delays each piece of data from now on.
     pub fn slow(&self, each: Duration) {
         self.slowness.store(each.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// From now on every packet that clients send on open connections is lost, as if their machine had been replaced by
+    /// another one of the same address. Nothing acknowledges them.
+    #[cfg(target_os = "linux")]
+    pub fn lose_packets(&self) {
+        for client in self.clients.lock().expect("sockets").iter() {
+            // A filter that keeps nothing. A closed connection takes none.
+            let _ = client.attach_filter(&[socket2::SockFilter::new(0x06, 0, 0, 0)]);
+        }
     }
 
     /// Closes all open connections.
