@@ -9,6 +9,7 @@ use super::schedule::Schedule;
 const CLOCK_WAS_SET: i64 = 180;
 /// Up to so many minutes, every job has its run for each.
 const CAUGHT_UP: i64 = 5;
+const AFTER_THAT: i64 = CAUGHT_UP + 1;
 
 /// Which jobs are due in a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Minutes {
         let due = match passed {
             0 => Vec::new(),
             1..=CAUGHT_UP => missed(Which::All).collect(),
-            1..=CLOCK_WAS_SET => missed(Which::Fixed).chain([(now, Which::Repeated)]).collect(),
+            AFTER_THAT..=CLOCK_WAS_SET => missed(Which::Fixed).chain([(now, Which::Repeated)]).collect(),
             // Jobs of a fixed time have run.
             _ if passed < 0 && passed > -CLOCK_WAS_SET => return vec![(now, Which::Repeated)],
             _ => vec![(now, Which::All)],
