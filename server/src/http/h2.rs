@@ -112,13 +112,15 @@ where
     // Requests under way. They are dropped with it.
     let mut answering = JoinSet::new();
     let (mut is_stopping, mut last) = (false, Instant::now());
+    // The first request's head has the time that it has over HTTP/1.1.
+    let mut idle = times.opening;
     let mut given_up = GivenUp { since: last, count: 0 };
     loop {
         tokio::select! {
             accepted = connection.accept() => {
                 let Some(accepted) = accepted else { break };
                 let (request, mut respond) = accepted?;
-                last = Instant::now();
+                (last, idle) = (Instant::now(), times.idle);
                 if is_ambiguous(&request) {
                     refuse(&mut respond);
                     continue;
@@ -148,7 +150,7 @@ where
                 (is_stopping, last) = (true, Instant::now());
                 connection.graceful_shutdown();
             }
-            () = sleep_until(last + times.idle), if !is_stopping && answering.is_empty() => {
+            () = sleep_until(last + idle), if !is_stopping && answering.is_empty() => {
                 (is_stopping, last) = (true, Instant::now());
                 connection.graceful_shutdown();
             }

@@ -18,6 +18,8 @@ use crate::config::TrustedProxies;
 const PER_PROCESSOR: usize = 25_600;
 /// Connections of an entrance that has a room of its own.
 const APART: usize = 256;
+/// Long heads that are gathered at a time, 64 MiB at most.
+const LONG_HEADS: usize = 512;
 /// How often a refused connection is logged.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
@@ -76,6 +78,9 @@ struct Room {
 struct Taken {
     all: usize,
     by_network: HashMap<IpAddr, usize>,
+    /// Long heads that are gathered.
+    long_heads: usize,
+    long_heads_by_network: HashMap<IpAddr, usize>,
     logged: Option<Instant>,
 }
 
@@ -107,14 +112,18 @@ impl Room {
     }
 
     fn leave(&self, network: Option<IpAddr>) {
-        let mut taken = self.taken.lock();
+        let taken = &mut *self.taken.lock();
         taken.all = taken.all.saturating_sub(1);
-        let Some(network) = network else { return };
-        if let Some(held) = taken.by_network.get_mut(&network) {
-            *held -= 1;
-            if *held == 0 {
-                taken.by_network.remove(&network);
-            }
+        count_down(&mut taken.by_network, network);
+    }
+}
+
+fn count_down(held: &mut HashMap<IpAddr, usize>, network: Option<IpAddr>) {
+    let Some(network) = network else { return };
+    if let Some(count) = held.get_mut(&network) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            held.remove(&network);
         }
     }
 }
@@ -123,6 +132,36 @@ impl Room {
 pub struct Place {
     room: Arc<Room>,
     network: Option<IpAddr>,
+}
+
+impl Place {
+    /// For gathering a long head, of which an address has an eighth.
+    pub fn long_head(&self) -> Option<LongHead> {
+        let taken = &mut *self.room.taken.lock();
+        let held = self.network.and_then(|network| taken.long_heads_by_network.get(&network)).copied();
+        if taken.long_heads >= LONG_HEADS || held.is_some_and(|held| held >= LONG_HEADS / 8) {
+            return None;
+        }
+        taken.long_heads += 1;
+        if let Some(network) = self.network {
+            *taken.long_heads_by_network.entry(network).or_default() += 1;
+        }
+        Some(LongHead { room: self.room.clone(), network: self.network })
+    }
+}
+
+/// The right to gather a long head, until it is dropped.
+pub struct LongHead {
+    room: Arc<Room>,
+    network: Option<IpAddr>,
+}
+
+impl Drop for LongHead {
+    fn drop(&mut self) {
+        let taken = &mut *self.room.taken.lock();
+        taken.long_heads = taken.long_heads.saturating_sub(1);
+        count_down(&mut taken.long_heads_by_network, self.network);
+    }
 }
 
 impl Drop for Place {
@@ -164,6 +203,25 @@ mod tests {
         let room = Room::of(16);
         let _held = enter(&room, "::ffff:192.0.2.1", 8);
         assert_eq!(enter(&room, "192.0.2.1", 1).len(), 0);
+    }
+
+    /// Regression: thousands of unfinished heads of 126 kB waited in memory.
+    #[test]
+    fn only_so_many_long_heads_are_gathered_at_a_time() {
+        let room = Room::of(8);
+        let places: Vec<_> = (1..=9).flat_map(|n| enter(&room, &format!("192.0.2.{n}"), 1)).collect();
+        assert_eq!(places.len(), 8);
+        let gathered = |place: &Place| std::iter::from_fn(|| place.long_head()).collect::<Vec<_>>();
+        let mut all: Vec<_> = places.iter().map(gathered).collect();
+        assert!(all.iter().all(|heads| heads.len() == LONG_HEADS / 8));
+        let proxies = TrustedProxies { addresses: Vec::new(), hops: 1 };
+        drop(places.into_iter().next());
+        let proxy = room.enter(Some("192.0.2.9".parse().expect("an address")), &proxies).expect("a place");
+        assert!(proxy.long_head().is_none(), "all are taken");
+        all.truncate(1);
+        assert_eq!(gathered(&proxy).len(), LONG_HEADS / 8 * 7);
+        drop(all);
+        assert!(room.taken.lock().long_heads_by_network.is_empty() && room.taken.lock().long_heads == 0);
     }
 
     #[test]

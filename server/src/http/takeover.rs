@@ -55,6 +55,10 @@ impl Takeover {
         let _ = self.1.set(place);
     }
 
+    pub fn place(&self) -> Option<&Place> {
+        self.1.get()
+    }
+
     /// Whether HTTP ends after what is being written.
     pub fn is_due(&self) -> bool {
         matches!(*self.0.borrow(), State::Due(..))
