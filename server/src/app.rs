@@ -532,7 +532,7 @@ impl Record {
     fn note(&mut self, outcome: &str) {
         let Some(known) = self.known.as_ref().filter(|known| known.role() == Some("service_role")) else { return };
         if let Some(change) = self.change.take() {
-            self.audit.note(change.entry(outcome, known.key()), &self.id);
+            self.audit.note(change.entry(outcome, known.key().as_deref()), &self.id);
         }
     }
 }
@@ -696,13 +696,13 @@ impl Change {
         })
     }
 
-    /// `elsewhere`: the key, if it is not in the headers.
+    /// `elsewhere`: the key, if it is not that of the header `Authorization`.
     fn entry(self, outcome: &str, elsewhere: Option<&PresentedKey>) -> audit::Entry {
         let in_header = self.key.as_ref().and_then(|key| key.to_str().ok());
         audit::Entry {
             minute: chrono::Utc::now().timestamp() / 60,
             actor: match (in_header, elsewhere) {
-                (None, Some(PresentedKey::ApiKey(key))) => audit::actor_of(Some(key)),
+                (_, Some(PresentedKey::ApiKey(key))) => audit::actor_of(Some(key)),
                 (_, Some(PresentedKey::S3(id))) => audit::actor_of_s3(id),
                 (in_header, _) => audit::actor_of(in_header),
             },

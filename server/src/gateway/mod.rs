@@ -125,11 +125,11 @@ pub async fn require_key(
     if request.method() == Method::OPTIONS {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
-    let presented = take_key(&mut request);
-    match presented.as_deref().map(|key| keys.token_of(key)) {
-        Some(Some(token)) => act_as(&mut request, &token),
+    let presented = take_key(&mut request).map(|key| (keys.token_of(&key), key));
+    match presented {
+        Some((Some(token), key)) => act_as(&mut request, &key, &token),
         // A link in an old mail may carry a key that has been rotated since.
-        None | Some(None) if keys.is_open() || is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
+        None | Some((None, _)) if keys.is_open() || is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
         None => {
             return Ok(refuse(
                 request,
@@ -137,7 +137,7 @@ pub async fn require_key(
                 "No `apikey` request header or url param was found.",
             ));
         }
-        Some(None) => {
+        Some((None, _)) => {
             let hint = "Double check your Supabase `anon` or `service_role` API key.";
             return Ok(refuse(request, "Invalid API key", hint));
         }
@@ -153,8 +153,8 @@ pub async fn accept_key(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     if request.method() != Method::OPTIONS {
-        match take_key(&mut request).and_then(|key| keys.token_of(&key)) {
-            Some(token) => act_as(&mut request, &token),
+        match take_key(&mut request).and_then(|key| Some((keys.token_of(&key)?, key))) {
+            Some((token, key)) => act_as(&mut request, &key, &token),
             None => use_opaque_bearer(&mut request, &keys),
         }
         settle(&request, &keys).await;
@@ -191,11 +191,7 @@ fn take_key(request: &mut ServiceRequest) -> Option<String> {
     let path = request.uri().path().to_owned();
     let target = if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) };
     set_target(request, &target);
-    from_header.or_else(|| {
-        let key = from_query.filter(|key| !key.is_empty())?;
-        context::presents(|| PresentedKey::ApiKey(key.as_str().into()));
-        Some(key)
-    })
+    from_header.or(from_query.filter(|key| !key.is_empty()))
 }
 
 /// Replaces the request's path and query for routing.
@@ -207,8 +203,9 @@ fn set_target(request: &mut ServiceRequest, target: &str) {
 }
 
 /// The token of the request's `apikey`, unless a user's is given. An opaque key as bearer is none, whatever it is.
-fn act_as(request: &mut ServiceRequest, token: &str) {
+fn act_as(request: &mut ServiceRequest, key: &str, token: &str) {
     if !request.headers().contains_key(AUTHORIZATION) || opaque_bearer(request).is_some() {
+        context::presents(|| PresentedKey::ApiKey(key.into()));
         set_bearer(request, token);
     }
 }

@@ -24,7 +24,7 @@ use super::request_id;
 /// A key as a request presents it.
 #[derive(Debug)]
 pub enum PresentedKey {
-    /// In the query.
+    /// The `apikey` in whose name it acts.
     ApiKey(Box<str>),
     /// The id of an access key for the S3 protocol.
     S3(Box<str>),
@@ -40,8 +40,8 @@ pub struct RequestContext {
     /// Created on first use.
     id: OnceLock<Box<str>>,
     role: OnceLock<Arc<str>>,
-    /// The key that proves the role, where it is not in the headers.
-    key: OnceLock<PresentedKey>,
+    /// The key that proves the role, where it is not that of the header `Authorization`.
+    key: Mutex<Option<Arc<PresentedKey>>>,
     /// The user that the request is for, if its API told.
     user: Mutex<Option<Box<str>>>,
     /// 0 until there is an answer.
@@ -59,7 +59,7 @@ impl RequestContext {
             given: request.headers.get(request_id::HEADER).cloned(),
             id: OnceLock::new(),
             role: OnceLock::new(),
-            key: OnceLock::new(),
+            key: Mutex::default(),
             user: Mutex::default(),
             status: AtomicU16::new(0),
             client: OnceLock::new(),
@@ -88,8 +88,8 @@ impl RequestContext {
     }
 
     /// The key that proves the role, where it is not in the headers.
-    pub fn key(&self) -> Option<&PresentedKey> {
-        self.key.get()
+    pub fn key(&self) -> Option<Arc<PresentedKey>> {
+        self.key.lock().clone()
     }
 
     /// The user whom the request is for, where the API told.
@@ -148,11 +148,12 @@ pub fn acts_as(role: Arc<str>) {
     });
 }
 
-/// Records the key of the current request, if it is not in the headers; the first call wins.
+/// Records the key of the current request, if it is not that of the header `Authorization`; the last call wins, since a signature
+/// counts more than an `apikey` beside it.
 pub fn presents(key: impl FnOnce() -> PresentedKey) {
     CURRENT.with_borrow(|current| {
         if let Some(request) = current {
-            request.key.get_or_init(key);
+            *request.key.lock() = Some(Arc::new(key()));
         }
     });
 }
