@@ -276,6 +276,9 @@ pub async fn empty(
         while let Err(error) = storage.empty_bucket(&id, before).await {
             let again = error.may_pass() && pause <= LONGEST_EMPTY_PAUSE;
             tracing::warn!(bucket = id, %error, again, "a bucket could not be emptied");
+            if !error.may_pass() {
+                storage.give_up_emptying(&id, before).await;
+            }
             if !again {
                 return;
             }
@@ -381,7 +384,7 @@ impl Storage {
         }
     }
 
-    /// Continues where a server was stopped while it emptied buckets. Those that failed for a week are given up.
+    /// Continues where a server was stopped while it emptied buckets, or a passing error lasted. After a week they are given up.
     pub async fn empty_noted_buckets(&self) -> Result<(), StorageError> {
         let tx = self.as_service().await?;
         let client = tx.client()?;
@@ -390,38 +393,58 @@ impl Storage {
         tx.commit().await?;
         for row in rows {
             let id: String = row.try_get(0)?;
-            if let Err(error) = self.empty_bucket(&id, row.try_get(1)?).await {
+            let before = row.try_get(1)?;
+            if let Err(error) = self.empty_bucket(&id, before).await {
                 tracing::warn!(bucket = id, %error, "a bucket could not be emptied");
+                if !error.may_pass() {
+                    self.give_up_emptying(&id, before).await;
+                }
             }
         }
         Ok(())
     }
 
-    /// Removes the objects of a bucket that were created before a time, in batches of one transaction each, then the note that says so.
+    /// Removes the note that a bucket is being emptied. What is put into it later must not be removed.
+    async fn give_up_emptying(&self, id: &str, before: DateTime<Utc>) {
+        let removed = async {
+            let tx = self.as_service().await?;
+            forget_emptying(&tx, id, before).await?;
+            Ok::<_, StorageError>(tx.commit().await?)
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(bucket = id, %error, "the note that a bucket is being emptied stays behind");
+        }
+    }
+
+    /// Removes the objects of a bucket that were last changed before a time, in batches of one transaction each, then the note that says so.
     async fn empty_bucket(&self, id: &str, before: DateTime<Utc>) -> Result<(), StorageError> {
         loop {
             let tx = self.as_service().await?;
             let client = tx.client()?;
             let statement = client
-                .prepare_cached("select name from storage.objects where bucket_id = $1 and created_at <= $2 limit $3")
+                .prepare_cached("select name from storage.objects \
+                     where bucket_id = $1 and created_at <= $2 and coalesce(updated_at <= $2, true) limit $3",
+                )
                 .await?;
             let rows = client.query(&statement, &[&id, &before, &BATCH]).await?;
             let names: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get("name")).collect();
             let names = names?;
-            if names.is_empty() {
-                let done = "delete from _supavisor.emptied_buckets where bucket_id = $1 and before <= $2";
-                client.execute(done, &[&id, &before]).await?;
+            let gone = queries::delete_objects(&tx, id, &names).await?;
+            // None are left, a trigger keeps them, or another instance is at it.
+            if gone.is_empty() {
+                forget_emptying(&tx, id, before).await?;
                 return Ok(tx.commit().await?);
             }
-            let gone = queries::delete_objects(&tx, id, &names).await?;
             tx.commit().await?;
             self.remove_files(id, gone.iter().map(|(object, _)| object)).await;
-            // A trigger may keep them, or another instance has just removed them.
-            if gone.is_empty() {
-                return Ok(());
-            }
         }
     }
+}
+
+async fn forget_emptying(tx: &Transaction, id: &str, before: DateTime<Utc>) -> Result<(), StorageError> {
+    let done = "delete from _supavisor.emptied_buckets where bucket_id = $1 and before <= $2";
+    tx.client()?.execute(done, &[&id, &before]).await?;
+    Ok(())
 }
 
 /// Names and creation times of the buckets that the caller may see, for S3's listing.

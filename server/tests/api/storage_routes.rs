@@ -487,11 +487,11 @@ async fn emptying_a_bucket_continues_after_a_restart() {
     let app = TestApp::start().await;
     app.owner
         .batch_execute(
-            "insert into storage.buckets (id, name) values ('full', 'full'), ('other', 'other');
+            "insert into storage.buckets (id, name) values ('full', 'full'), ('other', 'other'), ('third', 'third');
              insert into storage.objects (bucket_id, name) select 'full', n::text from generate_series(1, 1200) n;
-             insert into storage.objects (bucket_id, name) values ('other', 'a');
+             insert into storage.objects (bucket_id, name) values ('other', 'a'), ('third', 'a');
              create function public.refuse() returns trigger language plpgsql as $$ begin
-               raise exception 'never'; end $$;
+               raise exception 'not now' using errcode = '55P03'; end $$;
              create trigger refuse before delete on storage.objects for each row execute function public.refuse()",
         )
         .await
@@ -502,8 +502,11 @@ async fn emptying_a_bucket_continues_after_a_restart() {
     assert_eq!(count(noted).await, 1);
     app.owner
         .batch_execute(
+            // Written again after the request, as an upsert does.
             "drop trigger refuse on storage.objects;
-             insert into storage.objects (bucket_id, name) values ('full', 'later')",
+             insert into storage.objects (bucket_id, name) values ('full', 'later');
+             insert into storage.objects (bucket_id, name, created_at) values ('full', 'again', '2026-01-01');
+             insert into _supavisor.emptied_buckets values ('other', now())",
         )
         .await
         .expect("what a restart finds");
@@ -512,6 +515,25 @@ async fn emptying_a_bucket_continues_after_a_restart() {
         count(noted).await == 0
     })
     .await;
-    assert_eq!(count("select count(*) from storage.objects where bucket_id = 'full'").await, 1, "the later one");
-    assert_eq!(count("select count(*) from storage.objects where bucket_id = 'other'").await, 1);
+    assert_eq!(count("select count(*) from storage.objects where bucket_id = 'full'").await, 2, "the later ones");
+    assert_eq!(
+        count("select count(*) from storage.objects where bucket_id = 'other'").await,
+        0,
+        "a note alone suffices"
+    );
+    assert_eq!(count("select count(*) from storage.objects where bucket_id = 'third'").await, 1);
+    assert_eq!(count("select count(*) from _supavisor.emptied_buckets").await, 0);
+
+    // What cannot be removed is not removed later, when it is something else.
+    app.owner
+        .batch_execute(
+            "create or replace function public.refuse() returns trigger language plpgsql as $$ begin
+               raise exception 'never'; end $$;
+             create trigger refuse before delete on storage.objects for each row execute function public.refuse()",
+        )
+        .await
+        .expect("refused for good");
+    assert_eq!(post(&app.service(), "bucket/third/empty", json!({})).await.status, 200);
+    assert_eq!(count("select count(*) from storage.objects where bucket_id = 'third'").await, 1);
+    assert_eq!(count("select count(*) from _supavisor.emptied_buckets").await, 0);
 }

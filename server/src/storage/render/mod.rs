@@ -271,11 +271,18 @@ impl Storage {
         // Always acquired in this order, which prevents deadlocks.
         let share = self.renderer.clients.take(client, TURN_WAIT).await.ok_or(StorageError::TooManyRequests)?;
         let source = turn(Arc::clone(&self.renderer.sources), 1).await?;
+        let mut held = (share, source);
         let mut file = self.gather(found, limits.bytes).await?;
         let codings = found.object.text("contentEncoding").to_owned();
         if !codings.is_empty() {
-            let image = tokio::task::spawn_blocking(move || decoded(file, &codings, limits.bytes));
-            file = image.await.map_err(|error| StorageError::Internal(error.to_string()))??;
+            let thread = turn(Arc::clone(&self.renderer.threads), 1).await?;
+            // The thread keeps the places if the client leaves meanwhile.
+            let image = tokio::task::spawn_blocking(move || {
+                let _thread = thread;
+                (decoded(file, &codings, limits.bytes), held)
+            });
+            let image = image.await.map_err(|error| StorageError::Internal(error.to_string()))?;
+            (file, held) = (image.0?, image.1);
         }
         let needed = Source::open(&file, &limits)?.memory().div_ceil(UNIT);
         let units = u32::try_from(needed).unwrap_or(MEMORY_UNITS).clamp(1, MEMORY_UNITS);
@@ -283,7 +290,7 @@ impl Storage {
         let thread = turn(Arc::clone(&self.renderer.threads), 1).await?;
         let options = options.clone();
         let made = tokio::task::spawn_blocking(move || {
-            let _held = (share, source, memory, thread);
+            let _held = (held, memory, thread);
             Source::open(&file, &limits)?.render(&options, sides, &accepted)
         });
         let rendered = made.await.map_err(|error| StorageError::Internal(error.to_string()))??;
