@@ -7,6 +7,8 @@ use serde_json::Value;
 
 /// The largest width, precision or index that is read; more counts as none.
 const MAX_NUMBER: usize = 1_000_000;
+/// The most digits of one number; Rust formats a few more.
+const MOST_DIGITS: usize = 65_000;
 
 /// The flags of one verb.
 #[derive(Clone, Copy, Debug, Default)]
@@ -367,7 +369,7 @@ impl Spec {
             'q' => self.padded(&quoted(&character.to_string(), '\'', self.plus), out),
             _ => {
                 let shown = if self.sharp { format!(" '{character}'") } else { String::new() };
-                let digits = self.precision.unwrap_or(4).max(4);
+                let digits = self.precision.unwrap_or(4).clamp(4, MOST_DIGITS);
                 Self { zero: false, ..self }.padded(&format!("U+{:0digits$X}{shown}", whole.unsigned_abs()), out)
             }
         }
@@ -375,12 +377,13 @@ impl Spec {
 
     fn float(self, float: f64, verb: char, out: &mut String) -> Option<()> {
         let size = float.abs();
+        let precision = self.precision.map(|precision| precision.min(MOST_DIGITS));
         let digits = match verb {
-            'f' | 'F' => format!("{size:.*}", self.precision.unwrap_or(6)),
-            'e' => exponential(&format!("{size:.*e}", self.precision.unwrap_or(6))),
-            'E' => exponential(&format!("{size:.*e}", self.precision.unwrap_or(6))).to_uppercase(),
-            'G' => general(size, self.precision).to_uppercase(),
-            _ => general(size, self.precision),
+            'f' | 'F' => format!("{size:.*}", precision.unwrap_or(6)),
+            'e' => exponential(&format!("{size:.*e}", precision.unwrap_or(6))),
+            'E' => exponential(&format!("{size:.*e}", precision.unwrap_or(6))).to_uppercase(),
+            'G' => general(size, precision).to_uppercase(),
+            _ => general(size, precision),
         };
         let sign = match (float.is_sign_negative(), self.plus, self.space) {
             (true, _, _) => "-",
