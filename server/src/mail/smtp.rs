@@ -116,10 +116,10 @@ impl Smtp {
         }
     }
 
-    /// Whether the server has a public address.
+    /// Whether the server has a public address, or one that cannot be found out.
     async fn is_far_away(&self) -> bool {
         let found = lookup_host((self.host.as_str(), self.port)).await;
-        found.is_ok_and(|mut addresses| addresses.any(|address| outgoing::is_public(address.ip())))
+        found.map_or(true, |mut addresses| addresses.any(|address| outgoing::is_public(address.ip())))
     }
 
     /// Connects and announces a mail, up to the answer to DATA.
@@ -316,7 +316,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_servers_with_public_addresses_are_far_away() {
-        for (host, is_far) in [("8.8.8.8", true), ("127.0.0.2", false), ("10.1.2.3", false), ("fd00::1", false)] {
+        for (host, is_far) in [("8.8.8.8", true), ("127.0.0.2", false), ("10.1.2.3", false), ("fd00::1", false), ("nowhere.invalid", true)] {
             let smtp = Smtp { host: host.to_owned(), ..smtp() };
             assert_eq!(smtp.is_far_away().await, is_far, "{host}");
         }
