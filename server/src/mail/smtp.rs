@@ -316,7 +316,13 @@ mod tests {
 
     #[tokio::test]
     async fn only_servers_with_public_addresses_are_far_away() {
-        for (host, is_far) in [("8.8.8.8", true), ("127.0.0.2", false), ("10.1.2.3", false), ("fd00::1", false), ("nowhere.invalid", true)] {
+        for (host, is_far) in [
+            ("8.8.8.8", true),
+            ("127.0.0.2", false),
+            ("10.1.2.3", false),
+            ("fd00::1", false),
+            ("nowhere.invalid", true),
+        ] {
             let smtp = Smtp { host: host.to_owned(), ..smtp() };
             assert_eq!(smtp.is_far_away().await, is_far, "{host}");
         }

@@ -422,7 +422,8 @@ impl Storage {
             let tx = self.as_service().await?;
             let client = tx.client()?;
             let statement = client
-                .prepare_cached("select name from storage.objects \
+                .prepare_cached(
+                    "select name from storage.objects \
                      where bucket_id = $1 and created_at <= $2 and coalesce(updated_at <= $2, true) limit $3",
                 )
                 .await?;

@@ -166,7 +166,10 @@ mod tests {
         });
         for (template, expected) in [
             // Go prints 70,000 digits.
-            (r#"{{ printf "%.*f" 70000 1.5 | len }} {{ printf "%.*e" 70000 1.5 | len }} {{ printf "%.*U" 70000 65 | len }}"#, "65002 65006 65002"),
+            (
+                r#"{{ printf "%.*f" 70000 1.5 | len }} {{ printf "%.*e" 70000 1.5 | len }} {{ printf "%.*U" 70000 65 | len }}"#,
+                "65002 65006 65002",
+            ),
             (r#"{{ printf "%.3s|%5s|%-5s|%05s" .T .S .S .S }}"#, "604|   ab|ab   |000ab"),
             (
                 r#"{{ printf "%05d|%5d|%-5d|% d|%.3d|%x|%#x|%o|%b|%c" 42 42 42 42 42 255 255 8 5 65 }}"#,
