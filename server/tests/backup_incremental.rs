@@ -439,6 +439,8 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
         (Utc::now() + Duration::from_secs(2 * 60 * 60)).format("ferrobase-%Y%m%dT%H%M%S%3fZ.tar.gz.age").to_string();
     std::fs::write(dumps.join(&ahead), "an archive").expect("written");
     let [one, two] = &mut instances;
+    // A folder that nothing can be locked in prevents no dump.
+    std::fs::create_dir_all(one.data.join("backups/turn.lock")).expect("a folder");
     one.serve(&http).await;
     two.serve(&http).await;
     let made = || archives(&dumps).into_iter().filter(|name| *name != ahead).collect::<Vec<_>>();
@@ -455,7 +457,11 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
     let dump = dumps.join(&archives(&dumps)[0]).display().to_string();
     let (done, text) = one.run(&["backup", "verify", &dump, "--identity", "key.txt"]);
     assert!(done && text.contains("verified: everything was restored"), "{text}");
-    one.stop();
     two.stop();
+    let before = made().len();
+    until("one makes a dump without a turn", &|| made().len() > before).await;
+    let (done, text) = one.run(&["backup"]);
+    assert!(done && text.contains("it is a dump"), "{text}");
+    one.stop();
     house.stop();
 }

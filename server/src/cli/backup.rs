@@ -107,7 +107,10 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
         let summarizes = external.is_none() && (args.incremental || config.full_every.is_some());
         let contents =
             Contents { admin_url: logins.admin_url, files: files.clone(), keys, summarizes, gives_way: false };
-        let _turn = Turn::wait(&data_dir).await?;
+        let _turn = match &external {
+            None => Some(Turn::wait(&data_dir).await?),
+            Some(_) => Turn::wait_for_dump(&data_dir).await,
+        };
         backup::warn_if_gone(&backup_store, &data_dir).await;
         let made = match &external {
             None if args.incremental => make_next(&contents, &backup_store, &recipients, &data_dir, None).await?,

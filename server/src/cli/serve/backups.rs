@@ -180,7 +180,10 @@ async fn take_turn(
     every: Duration,
     gives_way: bool,
 ) -> anyhow::Result<Option<DateTime<Utc>>> {
-    let _turn = Turn::wait(&plan.data_dir).await?;
+    let _turn = match &plan.external {
+        None => Some(Turn::wait(&plan.data_dir).await?),
+        Some(_) => Turn::wait_for_dump(&plan.data_dir).await,
+    };
     let Some(made) = make(plan, backup_store, every, gives_way).await? else { return Ok(None) };
     let begun = Backup::new(&made.archive, made.made_at).begun();
     tracing::info!(archive = made.archive, bytes = made.size, files = made.files, "a backup was made");
