@@ -26,8 +26,10 @@ use crate::storage::Archiving;
 const IDLE: Duration = Duration::from_secs(300);
 /// How much WAL the slot keeps for an archive that cannot be reached.
 const WAITING: &str = "4GB";
-/// At most one part in this many of the time is spent looking for new files.
+/// At most one part in this many of the time is spent looking for new files, unless that takes very long.
 const LOOKING: u32 = 50;
+/// Beyond this, points in time would be too old.
+const LONGEST_PAUSE: Duration = IDLE;
 
 /// What one step archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +145,7 @@ impl Follower {
 
     /// The shortest wait before the next step.
     pub fn pause(&self) -> Duration {
-        self.looked_for * LOOKING
+        pause_after(self.looked_for)
     }
 
     /// Archives new WAL and files. `None` if there is nothing new and that was recorded recently.
@@ -262,6 +264,11 @@ impl Follower {
     }
 }
 
+/// How long to wait after looking through the files for so long.
+fn pause_after(looked_for: Duration) -> Duration {
+    looked_for.saturating_mul(LOOKING).min(LONGEST_PAUSE)
+}
+
 /// The chain of the existing slot, and the position and time of its last piece; `None` if the chain cannot be continued.
 async fn resume(
     client: &Client,
@@ -350,6 +357,14 @@ pub async fn forget_slots(admin_url: &str) -> Result<(), BackupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looking_through_very_many_files_delays_no_piece_for_long() {
+        for (looked_for, pause) in [(0, 0), (1, 50), (5, 250), (18, 300), (3600, 300)] {
+            let expected = Duration::from_secs(pause);
+            assert_eq!(pause_after(Duration::from_secs(looked_for)), expected, "{looked_for} s");
+        }
+    }
 
     #[test]
     fn a_chain_continues_only_in_the_history_that_wrote_its_pieces() {

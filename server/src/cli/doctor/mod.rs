@@ -7,6 +7,7 @@ mod replica;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -177,8 +178,10 @@ fn about_backups(last: Option<DateTime<Utc>>, proved: Option<DateTime<Utc>>, is_
     }
 }
 
-/// WAL that was last archived longer ago than this indicates a failure.
-const LOG_WITHIN_MINUTES: i64 = 15;
+/// WAL that was last archived longer ago than this indicates a failure: while nothing changes, it is archived every five minutes.
+const LOG_WITHIN: Duration = Duration::from_secs(15 * 60);
+/// The same for longer intervals, as a multiple of the interval.
+const LOG_MISSED: u32 = 3;
 
 /// The latest point in time that can be restored, if continuous archiving is enabled.
 fn points_in_time(source: &Source) -> Option<Finding> {
@@ -192,11 +195,11 @@ fn points_in_time(source: &Source) -> Option<Finding> {
     let state = State::read(Path::new(&data_dir));
     let made = config.to.as_ref().and_then(|place| state.made_in(place));
     let has_archive = made.is_some_and(|made| made.chain.as_ref() == Some(&log.chain));
-    let minutes = (Utc::now() - log.reached).num_minutes();
+    let age = (Utc::now() - log.reached).to_std().unwrap_or_default();
+    let allowed = config.log_every.map_or(LOG_WITHIN, |every| every.saturating_mul(LOG_MISSED).max(LOG_WITHIN));
     let reached = log.reached.to_rfc3339();
-    // While nothing changes, it says so every five minutes.
-    if minutes > LOG_WITHIN_MINUTES {
-        let late = format!("points in time: only up to {reached} ({minutes} minutes ago");
+    if age > allowed {
+        let late = format!("points in time: only up to {reached} ({} minutes ago", age.as_secs() / 60);
         return Some(if is_served(Path::new(&data_dir)) {
             Finding::Problem(format!("{late}; the server's log says why)"))
         } else {
@@ -357,21 +360,22 @@ mod tests {
     fn a_log_that_is_no_longer_archived_is_a_problem_of_a_server_that_runs() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("archives");
-        let found = || {
+        let found = |log_every: &str| {
             points_in_time(&Source::from_pairs([
                 ("FERROBASE_DATA_DIR", folder.path().to_str().expect("text")),
                 ("FERROBASE_BACKUP_TO", place.to_str().expect("text")),
-                ("FERROBASE_BACKUP_LOG_EVERY", "10s"),
+                ("FERROBASE_BACKUP_LOG_EVERY", log_every),
             ]))
         };
         let reached = |minutes: i64| {
             let reached = Utc::now() - chrono::Duration::minutes(minutes);
             LogState { chain: "c".to_owned(), reached }.write(folder.path()).expect("recorded");
         };
-        let is = |level: &str, text: &str| {
-            let finding = found().expect("a finding");
+        let is_with = |log_every: &str, level: &str, text: &str| {
+            let finding = found(log_every).expect("a finding");
             assert!(finding.parts().0 == level && finding.parts().1.contains(text), "{finding:?}");
         };
+        let is = |level: &str, text: &str| is_with("10s", level, text);
         is("note", "has not been archived yet");
         reached(6);
         is("note", "does not exist yet");
@@ -390,6 +394,13 @@ mod tests {
         std::fs::write(folder.path().join("db/PG_VERSION"), "18").expect("a file");
         std::fs::write(folder.path().join("db/postmaster.pid"), "1\n\n\n5432\n\n\n\nready\n").expect("a file");
         is("problem", "16 minutes ago; the server's log says why");
+        // Longer intervals are honest settings, too.
+        reached(179);
+        is_with("1h", "ok", "up to");
+        is("problem", "179 minutes ago");
+        reached(181);
+        is_with("1h", "problem", "181 minutes ago");
+        reached(16);
         std::fs::remove_file(folder.path().join("backups/state.json")).expect("removed");
         is("problem", "16 minutes ago");
     }
