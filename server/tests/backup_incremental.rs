@@ -418,6 +418,26 @@ async fn scheduled_backups_are_incremental_between_full_ones_and_dumps_of_an_ext
         let (done, text) =
             house.run(&["backup", "verify", &own.join(&made[0]).display().to_string(), "--identity", "key.txt"]);
         assert!(done && text.contains("verified: everything was restored"), "{text}");
+        // Nor does the metric take it for one of the schedule's.
+        if full_every.is_none() {
+            let figures = async || {
+                let answer = http.get(format!("http://127.0.0.1:{}/metrics", house.ports[3])).send().await;
+                let text = answer.expect("an answer").text().await.expect("metrics");
+                let is_made = |line: &&str| line.starts_with("ferrobase_backup_last_made_timestamp_seconds ");
+                text.lines().find(is_made).expect("the last one made").to_owned()
+            };
+            let known = || {
+                let state = std::fs::read(house.data.join("backups/state.json")).expect("a state");
+                let state: Value = serde_json::from_slice(&state).expect("JSON");
+                let made_at = state["made"]["made_at"].as_str().expect("a time").parse::<DateTime<Utc>>();
+                format!("ferrobase_backup_last_made_timestamp_seconds {}", made_at.expect("a time").timestamp())
+            };
+            let of_schedule = known();
+            assert_eq!(figures().await, of_schedule);
+            let (done, text) = house.run(&["backup", "--to", &root.path().join("by-hand").display().to_string()]);
+            assert!(done && known() != of_schedule, "{text}");
+            assert_eq!(figures().await, of_schedule);
+        }
         house.stop();
     }
     house.settings.clear();

@@ -21,7 +21,7 @@ use actix_web::{App, HttpResponse, HttpServer, web};
 use tokio::sync::Mutex;
 
 use crate::audit;
-use crate::backup::{self, LogState, State};
+use crate::backup::{self, BackupStore, LogState, State};
 use crate::db::replica::ReadReplica;
 use crate::db::{Pool, PoolFigures, slow};
 use crate::http::connection::KEEP_ALIVE;
@@ -57,6 +57,8 @@ pub struct Admin {
     pub draining: Draining,
     /// The data folder, which records the last backups; absent with an external database.
     pub data_dir: Option<PathBuf>,
+    /// Where scheduled backups are made; absent without a schedule.
+    pub scheduled_to: Option<BackupStore>,
 }
 
 impl Admin {
@@ -73,6 +75,7 @@ impl Admin {
             folders: Vec::new(),
             draining: Draining::default(),
             data_dir: None,
+            scheduled_to: None,
         }
     }
 }
@@ -120,7 +123,7 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
     metrics.gauge("ferrobase_build_info", "Which version runs", [(version, 1)]);
     process::write(&mut metrics);
-    metrics.append(&of_disks(admin.folders.clone(), admin.data_dir.clone()).await);
+    metrics.append(&of_disks(&admin).await);
     metrics.append(&admin.traffic.as_text());
     let is_up = admin.database.answers().await.is_ok();
     metrics.single("ferrobase_database_up", "Whether the database answers", u8::from(is_up));
@@ -170,16 +173,18 @@ fn write_pools(metrics: &mut Metrics, pools: &[(&str, PoolFigures)]) {
 }
 
 /// What has to be read from disks. A disk that does not answer leaves its metrics out, and does not keep the other ones waiting.
-async fn of_disks(folders: Vec<(&'static str, PathBuf)>, data_dir: Option<PathBuf>) -> String {
+async fn of_disks(admin: &Admin) -> String {
     // One at a time, so that a disk that does not answer keeps one thread.
     static TURN: Mutex<()> = Mutex::const_new(());
+    let (folders, data_dir) = (admin.folders.clone(), admin.data_dir.clone());
+    let scheduled_to = admin.scheduled_to.clone();
     let read = async {
         let turn = TURN.lock().await;
         let read = web::block(move || {
             let mut metrics = Metrics::default();
             process::write_disks(&mut metrics, &folders);
             if let Some(data_dir) = data_dir {
-                metrics.append(&backup_metrics(&data_dir));
+                metrics.append(&backup_metrics(&data_dir, scheduled_to.as_ref()));
             }
             drop(turn);
             metrics.into_text()
@@ -189,7 +194,7 @@ async fn of_disks(folders: Vec<(&'static str, PathBuf)>, data_dir: Option<PathBu
     tokio::time::timeout(DISK_TIMEOUT, read).await.unwrap_or_default()
 }
 
-fn backup_metrics(data_dir: &Path) -> String {
+fn backup_metrics(data_dir: &Path, scheduled_to: Option<&BackupStore>) -> String {
     let log = LogState::read(data_dir).map(|log| log.metrics()).unwrap_or_default();
-    State::read(data_dir).metrics() + &log
+    State::read(data_dir).metrics(scheduled_to) + &log
 }

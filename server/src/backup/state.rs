@@ -114,14 +114,21 @@ impl State {
         write(data_dir, FILE, self)
     }
 
-    /// Prometheus metrics: the points in time of the last backups; 0 if there is none.
-    pub fn metrics(&self) -> String {
-        let gauges = [("made", "made", &self.made), ("proved", "proved by 'ferrobase backup verify'", &self.proved)];
+    /// The last one that a schedule for `scheduled_to` has made, or the last one of all without a schedule.
+    pub fn last_made(&self, scheduled_to: Option<&BackupStore>) -> Option<&Backup> {
+        scheduled_to.map_or(self.made.as_ref(), |place| self.made_in(place))
+    }
+
+    /// Prometheus metrics: the points in time of the last backups; 0 if there is none. With a schedule, only those made where it makes them.
+    pub fn metrics(&self, scheduled_to: Option<&BackupStore>) -> String {
+        let made = self.last_made(scheduled_to);
+        let proved = self.proved.as_ref();
+        let gauges = [("made", "made", made), ("proved", "proved by 'ferrobase backup verify'", proved)];
         gauges
             .into_iter()
             .map(|(name, help, backup)| {
                 let name = format!("ferrobase_backup_last_{name}_timestamp_seconds");
-                let seconds = backup.as_ref().map_or(0, |backup| backup.made_at.timestamp());
+                let seconds = backup.map_or(0, |backup| backup.made_at.timestamp());
                 format!(
                     "# HELP {name} The moment that the last backup holds that was {help}.\n# TYPE {name} gauge\n{name} {seconds}\n"
                 )
@@ -250,6 +257,18 @@ mod tests {
         }
         assert_eq!((last("daily"), last("by-hand")), (Some("2.age".to_owned()), Some("3.age".to_owned())));
         assert_eq!(last("never"), None);
+        let state = State::read(folder.path());
+        let last_made = |name: &str| {
+            let metrics = state.metrics(Some(&BackupStore::Folder(place(name))));
+            let made = "\nferrobase_backup_last_made_timestamp_seconds ";
+            metrics.split(made).nth(1).and_then(|rest| rest.lines().next()).map(str::to_owned)
+        };
+        // Made by hand elsewhere, one would hide that the schedule fails.
+        let made_at = |name: &str| {
+            let seconds = state.made_in(&BackupStore::Folder(place(name))).map_or(0, |made| made.made_at.timestamp());
+            Some(seconds.to_string())
+        };
+        assert_eq!((last_made("daily"), last_made("never")), (made_at("daily"), Some("0".to_owned())));
         for number in 0..PLACES {
             make(&format!("other-{number}"), number);
         }

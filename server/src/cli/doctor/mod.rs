@@ -113,11 +113,7 @@ fn backups(source: &Source) -> Option<Finding> {
     }
     let state = State::read(&data_dir);
     // A schedule is not kept by what is made elsewhere by hand.
-    let made = match (&config.every, &config.to) {
-        (Some(_), Some(place)) => state.made_in(place),
-        _ => state.made.as_ref(),
-    };
-    let mut last = made.map(Backup::begun);
+    let mut last = state.last_made(config.every.and(config.to.as_ref())).map(Backup::begun);
     let mut proved = state.proved.as_ref().map(|proved| proved.made_at);
     if let Some(place) = &config.to {
         let catalog = match block_on(async { Ok(Catalog::read(place, &state).await?) }) {

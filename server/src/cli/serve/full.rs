@@ -316,8 +316,8 @@ async fn begin_none(doors: &[TcpListener]) {
 /// The state that the admin listener shows.
 fn admin_of(app: &App, mail: &Mail, settings: &Settings, source: &Source) -> Admin {
     // Backups of an external database may be its provider's.
-    let has_schedule = Reader::new(source).text(&["FERROBASE_BACKUP_EVERY"]).is_some();
-    let knows_of_backups = settings.server.database_url.is_none() || has_schedule;
+    let backups = BackupConfig::read(&mut Reader::new(source));
+    let knows_of_backups = settings.server.database_url.is_none() || backups.every.is_some();
     let files = settings.storage.backend.folder().to_owned();
     Admin {
         database: app.health.clone(),
@@ -334,6 +334,7 @@ fn admin_of(app: &App, mail: &Mail, settings: &Settings, source: &Source) -> Adm
         folders: vec![("data", settings.server.data_dir.clone()), ("files", files)],
         draining: app.draining.clone(),
         data_dir: knows_of_backups.then(|| settings.server.data_dir.clone()),
+        scheduled_to: backups.every.and(backups.to),
     }
 }
 
