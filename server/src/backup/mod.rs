@@ -47,6 +47,7 @@ use files::Names;
 pub use increment::{Parent, make as make_increment};
 pub use log::{Follower, LogFiles, RestorePoint, forget_slots};
 pub use restore::{LogFrom, Placing, Restored, Target, restore};
+pub use retention::{age_of, last_begun};
 pub use state::{Backup, FOLDER as STATE_FOLDER, LogState, State};
 pub use stop_flag::StopFlag;
 pub use turn::Turn;
@@ -181,9 +182,9 @@ impl Catalog {
         Ok(Self { archives, proved, lacks_last })
     }
 
-    /// When the last archive was started, except those of a clock that was ahead of `now`.
+    /// When the last archive was started, except those of a clock that was well ahead of `now`.
     pub fn last_begun(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.archives.iter().map(|(begun, _)| *begun).find(|begun| *begun <= now)
+        last_begun(self.archives.iter().map(|(begun, _)| *begun), now)
     }
 }
 

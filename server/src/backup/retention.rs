@@ -3,6 +3,7 @@
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use super::SUFFIX;
 use super::error::BackupError;
@@ -33,6 +34,17 @@ pub fn too_old(
     archives.truncate(old);
     archives.retain(|name| !needed.contains(name));
     archives
+}
+
+/// The last of the times at which archives were started, as they are known at `now`. One from well after `now` is of a clock that was
+/// ahead, and says nothing about when the next one is due.
+pub fn last_begun(times: impl IntoIterator<Item = DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    times.into_iter().filter(|begun| *begun <= now + SKEW).max()
+}
+
+/// How long before `now` an archive was started. One of a machine whose clock is ahead was started just now.
+pub fn age_of(begun: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+    (now - begun).to_std().unwrap_or_default()
 }
 
 /// Whether this is the name of an archive. Sorting archives by name sorts them by time.
@@ -156,6 +168,18 @@ mod tests {
         let keep = |keep| NonZeroUsize::new(keep).expect("not zero");
         assert_eq!(too_old(&names, keep(3), &name(3), None, now), [name(20), name(21)]);
         assert_eq!(too_old(&names, keep(1), &name(3), None, now), [name(20), name(21), name(1), name(2)]);
+    }
+
+    /// Two instances whose clocks differed by a minute made two dumps in each interval.
+    #[test]
+    fn an_archive_of_a_machine_whose_clock_is_minutes_ahead_was_just_made() {
+        let now = Utc.with_ymd_and_hms(2026, 3, 3, 4, 5, 6).single().expect("a time");
+        let at = |minutes: i64| now + TimeDelta::minutes(minutes);
+        assert_eq!(last_begun([at(-60), at(-9), at(1)], now), Some(at(1)));
+        assert_eq!(last_begun([at(-60), at(-9), at(6)], now), Some(at(-9)), "of a clock that was ahead");
+        assert_eq!(last_begun([at(6)], now), None);
+        assert_eq!(age_of(at(1), now), Duration::ZERO);
+        assert_eq!(age_of(at(-9), now), Duration::from_secs(9 * 60));
     }
 
     /// It was removed as soon as it was made, if there were enough from the hours to come.

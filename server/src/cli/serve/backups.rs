@@ -125,15 +125,14 @@ async fn keep_on(plan: &Plan, every: Duration, backup_store: &BackupStore) {
         let made = state.made_in(backup_store);
         // Other instances on an external database have data folders of their own.
         let others = if plan.external.is_some() { last_in(backup_store).await } else { None };
-        // The known one includes a backup whose state file could not be written. One in the future, left by a clock that was set back, must
-        // not delay the next backup, nor hide that it was made.
+        // The known one includes a backup whose state file could not be written. One well in the future, left by a clock that was set back,
+        // must not delay the next backup, nor hide that it was made.
         let now = Utc::now();
-        let begun = [made.map(Backup::begun), known, others].into_iter().flatten();
-        let last = begun.filter(|begun| *begun <= now).max();
+        let last = backup::last_begun([made.map(Backup::begun), known, others].into_iter().flatten(), now);
         // Without an archive of its chain, the archived WAL is useless.
         let chain = plan.config.log_every.and_then(|_| LogState::read(&plan.data_dir)).map(|log| log.chain);
         let begins_chain = chain.is_some() && made.and_then(|made| made.chain.clone()) != chain && tried != chain;
-        let age = last.map(|last| (now - last).to_std().unwrap_or(every));
+        let age = last.map(|last| backup::age_of(last, now));
         let wait =
             if begins_chain { Duration::ZERO } else { age.map_or(Duration::ZERO, |age| every.saturating_sub(age)) };
         if !wait.is_zero() {
@@ -211,8 +210,8 @@ async fn make(
             return Ok(None);
         }
         // The other instance may have made it between our look at the archives and the lock.
-        let age = last_in(backup_store).await.and_then(|last| (Utc::now() - last).to_std().ok());
-        if age.is_some_and(|age| age < every) {
+        let last = last_in(backup_store).await;
+        if last.is_some_and(|last| backup::age_of(last, Utc::now()) < every) {
             return Ok(None);
         }
         return Ok(Some(make_dump(url, contents, backup_store, recipients).await?));
