@@ -302,10 +302,36 @@ async fn gone_within(db: &Path, pids: &[Pid], limit: Duration) -> bool {
     }
 }
 
-/// First line of `postmaster.pid`.
+/// Whether PostgreSQL runs in `db`, as its `postmaster.pid` says. A process that does not show where it works counts as PostgreSQL.
+///
+/// Errors: whether there is such a file, or what it says, is hidden from this user.
+pub fn is_running(db: &Path) -> std::io::Result<bool> {
+    let text = match std::fs::read_to_string(db.join("postmaster.pid")) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        text => text?,
+    };
+    Ok(first_pid(&text).is_some_and(|pid| is_postgres_of(pid, db) || hides_its_directory(pid)))
+}
+
 fn pid_in(pid_file: &Path) -> Option<Pid> {
-    let text = std::fs::read_to_string(pid_file).ok()?;
+    first_pid(&std::fs::read_to_string(pid_file).ok()?)
+}
+
+/// The first line of `postmaster.pid`.
+fn first_pid(text: &str) -> Option<Pid> {
     Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
+}
+
+/// From root in a container, for example, the processes of other users do.
+#[cfg(target_os = "linux")]
+fn hides_its_directory(pid: Pid) -> bool {
+    let cwd = std::fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero()));
+    cwd.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn hides_its_directory(_pid: Pid) -> bool {
+    false
 }
 
 /// Every PostgreSQL process works in its data directory, which `/proc` shows.

@@ -382,6 +382,22 @@ pub fn logins_of(data_root: &Path) -> Option<Logins> {
     places(&requested).iter().find_map(|root| logins_of_running(root))
 }
 
+/// Whether the cluster of a data root is running, wherever it is.
+///
+/// Errors: that is hidden from this user.
+pub fn is_running(data_root: &Path) -> std::io::Result<bool> {
+    let requested = match std::fs::canonicalize(data_root) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        path => path?,
+    };
+    for root in places(&requested) {
+        if cluster::is_running(&root.join("db"))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The possible places of a data root's cluster.
 fn places(data_root: &Path) -> [PathBuf; 2] {
     [data_root.to_owned(), Path::new(MOVED_TO).join(short_hash(data_root.as_os_str().as_encoded_bytes()))]

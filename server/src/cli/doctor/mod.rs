@@ -196,10 +196,12 @@ fn points_in_time(source: &Source) -> Option<Finding> {
     let reached = log.reached.to_rfc3339();
     if age > allowed {
         let late = format!("points in time: only up to {reached} ({} minutes ago", age.as_secs() / 60);
-        return Some(if is_served(Path::new(&data_dir)) {
-            Finding::Problem(format!("{late}; the server's log says why)"))
-        } else {
-            Finding::Note(format!("{late}; the server is not running)"))
+        return Some(match embedded_pg::is_running(Path::new(&data_dir)) {
+            Ok(true) => Finding::Problem(format!("{late}; the server's log says why)")),
+            Ok(false) => Finding::Note(format!("{late}; the server is not running)")),
+            Err(error) => Finding::Problem(format!(
+                "{late}; postmaster.pid, which tells whether the server runs, cannot be read: {error})"
+            )),
         });
     }
     Some(if has_archive {
@@ -207,12 +209,6 @@ fn points_in_time(source: &Source) -> Option<Finding> {
     } else {
         Finding::Note("points in time: the archive that the log continues from does not exist yet".to_owned())
     })
-}
-
-/// Whether a server runs the embedded PostgreSQL of this data folder.
-fn is_served(data_dir: &Path) -> bool {
-    let cluster = embedded_pg::cluster_of(data_dir);
-    cluster.as_deref().and_then(Path::parent).and_then(embedded_pg::logins_of_running).is_some()
 }
 
 /// All invalid settings.
@@ -386,9 +382,19 @@ mod tests {
         is("ok", "up to");
         reached(16);
         is("note", "16 minutes ago; the server is not running");
-        std::fs::create_dir(folder.path().join("db")).expect("a folder");
-        std::fs::write(folder.path().join("db/PG_VERSION"), "18").expect("a file");
-        std::fs::write(folder.path().join("db/postmaster.pid"), "1\n\n\n5432\n\n\n\nready\n").expect("a file");
+        let db = folder.path().canonicalize().expect("a folder").join("db");
+        let pid_file = db.join("postmaster.pid");
+        std::fs::create_dir(&db).expect("a folder");
+        // Each waits for a line that never comes, and ends with the test.
+        let [mut process, mut other] = [db.as_path(), Path::new("/")].map(|work_in| {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", "read line", "postgres"]).arg(work_in).current_dir(work_in);
+            command.stdin(std::process::Stdio::piped()).spawn().expect("it runs")
+        });
+        // The process is gone, and its number was given to another one.
+        std::fs::write(&pid_file, format!("{}\n", other.id())).expect("a file");
+        is("note", "16 minutes ago; the server is not running");
+        std::fs::write(&pid_file, format!("{}\n", process.id())).expect("a file");
         is("problem", "16 minutes ago; the server's log says why");
         // Longer intervals are honest settings, too.
         reached(179);
@@ -399,6 +405,14 @@ mod tests {
         reached(16);
         std::fs::remove_file(folder.path().join("backups/state.json")).expect("removed");
         is("problem", "16 minutes ago");
+        for process in [&mut process, &mut other] {
+            process.kill().and_then(|()| process.wait()).expect("ended");
+        }
+        is("note", "16 minutes ago; the server is not running");
+        // Whether the server runs cannot be told.
+        std::fs::remove_file(&pid_file).expect("removed");
+        std::fs::create_dir(&pid_file).expect("not to be read");
+        is("problem", "postmaster.pid, which tells whether the server runs, cannot be read: ");
     }
 
     /// It called settings unknown that only commands read.
