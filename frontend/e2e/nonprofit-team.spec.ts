@@ -69,6 +69,9 @@ test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   await page.getByRole("button", { name: "Send invitation" }).click();
   await expect(page.getByText("Somebody with this email is already on the team.")).toBeVisible();
   await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Add Member" }).click();
+  await expect(page.getByLabel("Full name")).toHaveValue("");
+  await page.getByRole("button", { name: "Cancel" }).click();
 
   const context = await browser.newContext();
   const theirs = await context.newPage();

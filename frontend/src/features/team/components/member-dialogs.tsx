@@ -80,7 +80,12 @@ export function AddMember({ nonprofitId, userId, proved, onClose }: AddMemberPro
         <Field<AddMemberForm> name="role" label={t("team.role")} hint={t(`team.roleHint.${role}`)}>
           {(control) => <Select options={roleOptions(offeredRoles)} {...control} />}
         </Field>
-        <DialogAnswers submit={t("team.addConfirm")} busy={add.isPending} busyLabel={t("team.adding")} />
+        <DialogAnswers
+          submit={t("team.addConfirm")}
+          busy={add.isPending}
+          busyLabel={t("team.adding")}
+          onCancel={forget}
+        />
       </Form>
     </DialogContent>
   );
