@@ -89,9 +89,33 @@ async fn a_database_of_the_last_release_first_runs_the_later_files() {
     released
         .one("insert into auth.users (id, email) values ('00000000-0000-4000-8000-000000000001', 'ada@x.example')")
         .await;
+    // A last name that ends in spaces where it is cut, metadata that are no object, and numbers that only My Profile showed.
+    released
+        .one(
+            "insert into auth.users (id, email, phone, raw_user_meta_data) values
+             ('00000000-0000-4000-8000-000000000002', 'eve@x.example', '12075550100', 'null'),
+             ('00000000-0000-4000-8000-000000000003', 'bob@x.example', null, '{}')",
+        )
+        .await;
+    released
+        .one(
+            "update public.profiles set phone = null, full_name = 'Eve x' || repeat(' ', 100) || 'y'
+             where email = 'eve@x.example'",
+        )
+        .await;
+    released.one("update auth.users set raw_user_meta_data = 'null' where email = 'eve@x.example'").await;
+    released
+        .one("update public.profiles set full_name = 'Bob King', phone = '207 1' where email = 'bob@x.example'")
+        .await;
     migrate::dir(&released.url, &Source::App).await.expect("taken over");
     assert_eq!(catalog(&released).await, catalog(&fresh).await);
-    assert_eq!(released.one("select count(*) from public.profiles").await, "1");
+    assert_eq!(released.one("select count(*) from public.profiles").await, "3");
+    let said =
+        "select concat_ws('|', p.first_name, coalesce(p.last_name, '-'), p.phone, jsonb_typeof(u.raw_user_meta_data),
+                  u.raw_user_meta_data ->> 'full_name' = p.full_name, u.raw_user_meta_data ->> 'phone')
+                from public.profiles p join auth.users u on u.id = p.id where p.email = ";
+    assert_eq!(released.one(&format!("{said} 'eve@x.example'")).await, "Eve|-|12075550100|object|t|12075550100");
+    assert_eq!(released.one(&format!("{said} 'bob@x.example'")).await, "Bob|King|207 1|object|t|207 1");
     released.stop().await;
     fresh.stop().await;
 }
