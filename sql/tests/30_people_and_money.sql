@@ -23,6 +23,12 @@ begin
   perform tests.check('s1', 'insert into public.user_roles (user_id, role, nonprofit_role) values (' || quote_literal(tests.id('s1')) || ', ''donor'', ''admin'') on conflict (user_id) do update set role = excluded.role, nonprofit_role = excluded.nonprofit_role', 'rows=1');
 end $$;
 
+-- What the profile says of a person, then what the account says.
+create or replace function tests.names(who text) returns text language sql as $$
+  select concat_ws('|', p.full_name, p.first_name, p.last_name, coalesce(p.phone, ''), u.raw_user_meta_data ->> 'full_name', coalesce(u.raw_user_meta_data ->> 'phone', ''))
+  from public.profiles p join auth.users u on u.id = p.id where p.id = tests.id(who)
+$$;
+
 -- profile form
 do $$
 declare good jsonb := '{"first_name": "Ada", "last_name": "Love", "birthday": "2000-02-29", "country": "France", "id_type": "Passport", "id_number": "P1"}'; f record; d text; r jsonb;
@@ -44,6 +50,30 @@ begin
   perform tests.same('back to the earlier ones', (select full_name || '|' || first_name || '|' || last_name || '|' || phone from public.profiles where id = tests.id('alice')), 'Ada Lovelace|Ada|Lovelace|207 1');
   r := tests.act('alice', 'select public.save_profile(''{"phone": ""}'')');
   perform tests.same('without a number', (select raw_user_meta_data ->> 'phone' from auth.users where id = tests.id('alice')), null::text);
+  -- so does whoever writes into the table
+  perform tests.run('alice', 'update public.profiles set full_name = ''Grace Hopper'', phone = ''207 3'' where id = auth.uid()');
+  perform tests.same('full name and number', tests.names('alice'), 'Grace Hopper|Grace|Hopper|207 3|Grace Hopper|207 3');
+  r := tests.act('alice', 'select public.save_profile(''{"bio": "Good evening"}'')');
+  perform tests.same('Profile Settings keeps them', tests.names('alice'), 'Grace Hopper|Grace|Hopper|207 3|Grace Hopper|207 3');
+  update auth.users set raw_user_meta_data = raw_user_meta_data || '{"full_name": "Ada Lovelace", "phone": "207 1"}' where id = tests.id('alice');
+  perform tests.same('and My Profile replaces them', tests.names('alice'), 'Ada Lovelace|Ada|Lovelace|207 1|Ada Lovelace|207 1');
+  perform tests.run('alice', 'update public.profiles set last_name = ''King'', phone = '''' where id = auth.uid()');
+  perform tests.same('last name; no number', tests.names('alice'), 'Ada King|Ada|King||Ada King|');
+  perform tests.run('alice', 'update public.profiles set full_name = ''Ada May King'', first_name = ''Ada May'' where id = auth.uid()');
+  perform tests.same('all of them', tests.names('alice'), 'Ada May King|Ada May|King||Ada May King|');
+  update auth.users set raw_user_meta_data = 'null' where id = tests.id('alice');
+  perform tests.run('alice', 'update public.profiles set full_name = ''Ada King'' where id = auth.uid()');
+  perform tests.same('metadata that were null', (select raw_user_meta_data from auth.users where id = tests.id('alice')), '{"full_name": "Ada King"}');
+  -- names that end in spaces where they are cut
+  update auth.users set raw_user_meta_data = jsonb_build_object('full_name', 'Eve x' || repeat(' ', 100) || 'y') where id = tests.id('alice');
+  perform tests.same('a last name of one letter', (select first_name || coalesce(last_name, '') from public.profiles where id = tests.id('alice')), 'Eve');
+  update auth.users set raw_user_meta_data = jsonb_build_object('full_name', 'Eve xy' || repeat(' ', 250) || 'y') where id = tests.id('alice');
+  perform tests.same('a short one', (select first_name || '|' || last_name || '|' || full_name from public.profiles where id = tests.id('alice')), 'Eve|xy|Eve xy');
+  update auth.users set raw_user_meta_data = jsonb_build_object('full_name', 'x' || repeat(' ', 250) || 'y') where id = tests.id('alice');
+  perform tests.same('no name', (select full_name from public.profiles where id = tests.id('alice')), 'Eve xy');
+  insert into auth.users (instance_id, id, aud, role, email, encrypted_password, raw_app_meta_data, raw_user_meta_data, created_at, updated_at)
+  values ('00000000-0000-0000-0000-000000000000', tests.id('spaces'), 'authenticated', 'authenticated', 'spaces@tests.example', 'x', '{}', jsonb_build_object('full_name', 'Eve x' || repeat(' ', 250) || 'y'), now(), now());
+  perform tests.same('nor at sign-up', (select full_name || '|' || first_name || coalesce(last_name, '') from public.profiles where id = tests.id('spaces')), 'Eve x|Eve');
   for f in select * from (values ('first_name', 'A', 'First name is required'), ('last_name', '', 'Last name is required'), ('country', ' ', 'Country is required'),
     ('id_type', '', 'ID type is required'), ('id_number', '', 'ID number is required'), ('birthday', '', 'Birthday is required'), ('birthday', '2999-01-01', 'Please enter a valid birthday'), ('birthday', '31/31', 'Please enter a valid birthday')) t (k, v, m)
   loop
@@ -60,6 +90,36 @@ begin
   perform tests.check('alice', 'update public.profiles set birthday = current_date + 1 where id = auth.uid()', 'hint:validation_failed');
   perform tests.run('alice', 'update public.profiles set email = ''victim@tests.example'' where id = auth.uid()');
   perform tests.same('an address cannot be invented', (select email from public.profiles where id = tests.id('alice')), 'alice@tests.example');
+end $$;
+
+-- A provider's name and number, which come with every sign-in, undo neither Profile Settings nor My Profile.
+do $$
+declare byron jsonb := '{"sub": "g1", "name": "Ada Byron", "full_name": "Ada Byron", "phone": "555"}';
+begin
+  perform tests.account('ada', 'requester');
+  perform tests.run('ada', 'update public.profiles set full_name = ''Ada King'', phone = ''207 2'' where id = auth.uid()');
+  insert into auth.identities (provider_id, user_id, identity_data, provider) values ('g1', tests.id('ada'), byron, 'google');
+  update auth.users set raw_user_meta_data = raw_user_meta_data || byron where id = tests.id('ada');
+  perform tests.same('linking', tests.names('ada'), 'Ada King|Ada|King|207 2|Ada King|207 2');
+  perform tests.same('the rest is merged', (select raw_user_meta_data ->> 'name' from auth.users where id = tests.id('ada')), 'Ada Byron');
+  perform set_config('private.provider_answered', '', true);
+  update auth.users set raw_user_meta_data = raw_user_meta_data || '{"full_name": "Ada Lovelace", "phone": null}' where id = tests.id('ada');
+  update auth.identities set identity_data = byron where user_id = tests.id('ada');
+  update auth.users set raw_user_meta_data = raw_user_meta_data || byron where id = tests.id('ada');
+  perform tests.same('sign-in after My Profile', tests.names('ada'), 'Ada Lovelace|Ada|Lovelace||Ada Lovelace|');
+  -- a later transaction
+  perform set_config('private.provider_answered', '', true);
+  insert into auth.identities (provider_id, user_id, identity_data, provider) values (tests.id('ada'), tests.id('ada'), '{"sub": "e1"}', 'email');
+  update auth.users set raw_user_meta_data = raw_user_meta_data || '{"full_name": "Ada Byron", "phone": "555"}' where id = tests.id('ada');
+  perform tests.same('My Profile may say the same as the provider', tests.names('ada'), 'Ada Byron|Ada|Byron|555|Ada Byron|555');
+  -- The owner of an address gets an account that somebody else has made and named.
+  update auth.users set raw_user_meta_data = '{}' where id = tests.id('ada');
+  update auth.identities set identity_data = byron || '{"full_name": "Augusta Byron"}' where user_id = tests.id('ada') and provider = 'google';
+  update auth.users set raw_user_meta_data = raw_user_meta_data || '{"full_name": "Augusta Byron"}' where id = tests.id('ada');
+  perform tests.same('handed over', tests.names('ada'), 'Augusta Byron|Augusta|Byron||Augusta Byron|');
+  update auth.users set email_confirmed_at = null where id = tests.id('ada');
+  update auth.users set raw_user_meta_data = byron where id = tests.id('ada');
+  perform tests.same('an address that nobody has proved', tests.names('ada'), 'Ada Byron|Ada|Byron|555|Ada Byron|555');
 end $$;
 
 -- onboarding

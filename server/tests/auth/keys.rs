@@ -257,7 +257,7 @@ async fn unverified_addresses_sign_in_to_no_account_and_squatters_lose_theirs() 
     let now = chrono::Utc::now().timestamp();
     let token = |sub: &str, email: &str, verified: bool| {
         let claims = json!({ "iss": issuer, "aud": "ours", "sub": sub, "exp": now + 600, "iat": now,
-            "email": email, "email_verified": verified });
+            "email": email, "email_verified": verified, "full_name": "Their Owner" });
         es256(&json!({ "alg": "ES256", "kid": "right" }), &claims, &right_key())
     };
     let unverified =
@@ -274,15 +274,26 @@ async fn unverified_addresses_sign_in_to_no_account_and_squatters_lose_theirs() 
         sign_in(&app, json!({ "provider": "keycloak", "id_token": token("2", "cleo@test.example", true) })).await;
     assert_eq!(verified.status, 200, "{}", verified.body);
     assert_eq!(text(&verified.body["user"], "id"), cleo, "an address that is vouched for is linked");
+    // The provider's name comes with every sign-in, and does not replace the one that Cleo has chosen.
+    let chosen = format!("update public.profiles set full_name = 'Cleo King' where id = '{cleo}'");
+    app.owner.batch_execute(&chosen).await.expect("a name");
+    let again =
+        sign_in(&app, json!({ "provider": "keycloak", "id_token": token("2", "cleo@test.example", true) })).await;
+    assert_eq!(again.body["user"]["user_metadata"]["full_name"], "Cleo King", "{}", again.body);
+    let name = "select full_name from public.profiles where email = 'cleo@test.example'";
+    assert_eq!(app.owner.query_one(name, &[]).await.expect("the profile").get::<_, String>(0), "Cleo King");
 
     // A squatter signs up with an address that is not theirs and waits for its owner.
-    let squatter =
-        json!({ "email": "bob@test.example", "password": "squatters-Horse-7", "data": { "squatter": true } });
+    let squatter = json!({ "email": "bob@test.example", "password": "squatters-Horse-7",
+        "data": { "squatter": true, "full_name": "Mallory", "phone": "+1 207 555 0100" } });
     assert_eq!(app.anon().post("/auth/v1/signup", squatter).await.status, 200);
     let owner =
         sign_in(&app, json!({ "provider": "keycloak", "id_token": token("3", "bob@test.example", true) })).await;
     assert_eq!(owner.status, 200, "{}", owner.body);
     assert!(owner.body["user"]["user_metadata"]["squatter"].is_null());
+    let profile = "select full_name, phone from public.profiles where email = 'bob@test.example'";
+    let profile = app.owner.query_one(profile, &[]).await.expect("the profile");
+    assert_eq!((profile.get::<_, String>(0), profile.get::<_, Option<String>>(1)), ("Their Owner".to_owned(), None));
     let body = json!({ "email": "bob@test.example", "password": "squatters-Horse-7" });
     let reply = app.anon().post("/auth/v1/token?grant_type=password", body).await;
     assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "invalid_credentials"));

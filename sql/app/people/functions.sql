@@ -74,15 +74,10 @@ begin
   end if;
   update public.profiles p set
     first_name = private.clean(input ->> 'first_name'), middle_name = private.clean(input ->> 'middle_name'), last_name = private.clean(input ->> 'last_name'),
-    full_name = left(private.clean(input ->> 'first_name') || ' ' || private.clean(input ->> 'last_name'), 200),
     phone = private.clean(input ->> 'phone'), bio = private.clean(input ->> 'bio'), birthday = born,
     country = private.clean(input ->> 'country'), sms_consent = coalesce(input -> 'sms_consent' = 'true', false),
     photo_path = private.clean(input ->> 'photo_path')
   where p.id = uid;
-  -- My Profile writes these two into the metadata: a value that is already there would not be a change
-  update auth.users u set raw_user_meta_data = coalesce(u.raw_user_meta_data, '{}') || kept.metadata
-  from (select jsonb_build_object('full_name', p.full_name, 'phone', p.phone) from public.profiles p where p.id = uid) kept (metadata)
-  where u.id = uid and not coalesce(u.raw_user_meta_data, '{}') @> kept.metadata;
   insert into public.profile_identities (user_id, id_type, id_number)
   values (uid, private.clean(input ->> 'id_type'), private.clean(input ->> 'id_number'))
   on conflict (user_id) do update set id_type = excluded.id_type, id_number = excluded.id_number;
@@ -164,24 +159,64 @@ $$;
 
 -- --------------------------------------------------------------------------------------------------- account lifecycle
 
+-- A full name as a profile stores it; null if it is too short.
+create or replace function private.full_name_of(p text) returns text
+language sql immutable set search_path = '' as $$
+  select case when length(n) >= 2 then n end from (select private.clean(left(private.clean(p), 200))) x (n)
+$$;
+
 -- A full name as the two fields of Profile Settings: the first word, and the rest. Null for what is too short.
 create or replace function private.names_of(p_full_name text, out first_name text, out last_name text)
 language sql immutable set search_path = '' as $$
-  select case when length(f) >= 2 then left(f, 100) end, case when length(l) >= 2 then left(l, 100) end
-  from (select split_part(n, ' ', 1), case when strpos(n, ' ') > 0 then private.clean(substr(n, strpos(n, ' '))) end
+  select case when length(f) >= 2 then f end, case when length(l) >= 2 then l end
+  from (select private.clean(left(split_part(n, ' ', 1), 100)), case when strpos(n, ' ') > 0 then private.clean(left(private.clean(substr(n, strpos(n, ' '))), 100)) end
     from (select private.clean(p_full_name)) x (n)) y (f, l)
 $$;
+
+-- A profile has one name: whoever changes the full name changes first and last name, unless these are the same name, and the reverse.
+create or replace function private.one_name() returns trigger
+language plpgsql security definer set search_path = '' as $$
+declare joined text := private.full_name_of(concat_ws(' ', new.first_name, new.last_name));
+begin
+  if (new.first_name, new.last_name) is distinct from (old.first_name, old.last_name) then
+    new.full_name := coalesce(joined, new.full_name);
+  elsif new.full_name is distinct from old.full_name and new.full_name is distinct from joined then
+    select n.first_name, n.last_name into new.first_name, new.last_name from private.names_of(new.full_name) n;
+  end if;
+  return new;
+end $$;
+
+-- Somebody changes their profile: the account is locked first, as by a change of its metadata, which goes on to the profile.
+create or replace function private.lock_account() returns trigger
+language plpgsql security definer set search_path = '' as $$
+begin
+  perform 1 from auth.users u where u.id = auth.uid() for no key update;
+  return null;
+end $$;
+
+-- Name and phone of a profile that is changed by itself go into the account's metadata, in which My Profile writes: a value that were
+-- still there would not be a change.
+create or replace function private.tell_account() returns trigger
+language plpgsql security definer set search_path = '' as $$
+begin
+  update auth.users u set raw_user_meta_data =
+    case when jsonb_typeof(u.raw_user_meta_data) = 'object' then u.raw_user_meta_data - array['full_name', 'phone'] else '{}' end
+      || jsonb_strip_nulls(jsonb_build_object('full_name', new.full_name, 'phone', new.phone))
+  where u.id = new.id
+    and (private.full_name_of(u.raw_user_meta_data ->> 'full_name') is distinct from new.full_name
+      or left(private.clean(u.raw_user_meta_data ->> 'phone'), 40) is distinct from new.phone);
+  return null;
+end $$;
 
 -- A new account: profile, role from the sign-up metadata (requester or nonprofit, requester by default), address not yet proved.
 create or replace function private.on_account_created() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare
   wanted text := new.raw_user_meta_data ->> 'role';
-  full_name text := private.clean(new.raw_user_meta_data ->> 'full_name');
+  full_name text := private.full_name_of(new.raw_user_meta_data ->> 'full_name');
 begin
-  if length(full_name) < 2 then full_name := null; end if;
   insert into public.profiles (id, email, full_name, first_name, last_name, language, phone)
-  select new.id, new.email, left(full_name, 200), n.first_name, n.last_name,
+  select new.id, new.email, full_name, n.first_name, n.last_name,
     case when new.raw_user_meta_data ->> 'language' in ('en', 'es', 'fr', 'ht') then new.raw_user_meta_data ->> 'language' end,
     left(coalesce(private.clean(new.raw_user_meta_data ->> 'phone'), nullif(new.phone, '')), 40)
   from private.names_of(full_name) n
@@ -196,19 +231,37 @@ begin
   return new;
 end $$;
 
--- The account changed: names and phone follow the metadata, in which My Profile writes them, unless the name is too short. First and
--- last name stay if the full name is already the profile's, as after Profile Settings. A new address is unproved again.
+-- Somebody signs in with a provider, or links one. Its name and number are merged into the metadata later in the same transaction.
+create or replace function private.on_provider_answered() returns trigger
+language plpgsql set search_path = '' as $$
+begin
+  perform set_config('private.provider_answered', new.user_id::text, true);
+  return null;
+end $$;
+
+-- What a provider says replaces neither name nor number of an account: they are its owner's to change, and come back at every sign-in.
+-- An account without a name takes the provider's; so does one whose address nobody has proved, as it goes to the one who signs in.
+create or replace function private.keep_from_provider() returns trigger
+language plpgsql set search_path = '' as $$
+declare had jsonb;
+begin
+  if current_setting('private.provider_answered', true) = new.id::text and jsonb_typeof(new.raw_user_meta_data) = 'object'
+    and (old.confirmed_at is not null or coalesce(old.email, '') = '') and old.raw_user_meta_data ->> 'full_name' <> '' then
+    select jsonb_object_agg(f.key, f.value) into had from jsonb_each(old.raw_user_meta_data) f where f.key in ('full_name', 'phone');
+    new.raw_user_meta_data := new.raw_user_meta_data - array['full_name', 'phone'] || had;
+  end if;
+  return new;
+end $$;
+
+-- The account changed: name and phone follow the metadata, in which My Profile writes them, unless the name is too short. A new address
+-- is unproved again.
 create or replace function private.on_account_changed() returns trigger
 language plpgsql security definer set search_path = '' as $$
-declare
-  given text := left(private.clean(new.raw_user_meta_data ->> 'full_name'), 200);
-  renamed boolean := new.raw_user_meta_data ->> 'full_name' is distinct from old.raw_user_meta_data ->> 'full_name' and length(given) >= 2;
 begin
   update public.profiles p set
-    email = new.email,
-    (full_name, first_name, last_name) = (select case when renamed then given else p.full_name end,
-        case when split then n.first_name else p.first_name end, case when split then n.last_name else p.last_name end
-      from private.names_of(given) n cross join lateral (select renamed and given is distinct from p.full_name) x (split)),
+    email = case when old.email is distinct from new.email then new.email else p.email end,
+    full_name = case when new.raw_user_meta_data ->> 'full_name' is distinct from old.raw_user_meta_data ->> 'full_name'
+      then coalesce(private.full_name_of(new.raw_user_meta_data ->> 'full_name'), p.full_name) else p.full_name end,
     phone = case when new.raw_user_meta_data ->> 'phone' is distinct from old.raw_user_meta_data ->> 'phone'
       then left(private.clean(new.raw_user_meta_data ->> 'phone'), 40) else p.phone end
   where p.id = new.id
