@@ -123,6 +123,16 @@ struct Arrived {
     bytes: usize,
     /// The number of messages before the first of those.
     before: usize,
+    /// The number of messages before the newest join.
+    newest: usize,
+}
+
+impl Arrived {
+    /// Whether the message was noted since the newest join began. Noted earlier, it may not have been visible yet to what that join read.
+    fn is_known_to_all(&self, world: &World, id: Uuid) -> bool {
+        let mut since = self.messages.iter().skip(self.newest.saturating_sub(self.before)).rev();
+        since.any(|(other, message)| message.id == id && other == world)
+    }
 }
 
 /// A join with a replay, until it is dropped.
@@ -135,13 +145,15 @@ impl Arrivals {
     pub fn begin(self: &Arc<Self>) -> Joining {
         let mut come = self.come.lock();
         come.joins += 1;
-        Joining { arrivals: Arc::clone(self), begin: come.before + come.messages.len() }
+        come.newest = come.before + come.messages.len();
+        Joining { arrivals: Arc::clone(self), begin: come.newest }
     }
 
-    /// Notes a new message. Call before sending it to members.
+    /// Notes a new message of a private channel; those of public ones are not replayed. Call before sending it to members.
     pub fn note(&self, world: &World, message: &Arc<Stored>) {
         let mut come = self.come.lock();
-        if come.joins == 0 {
+        // An instance may learn of a message from its sender, from another instance and from the log.
+        if come.joins == 0 || !world.private || come.is_known_to_all(world, message.id) {
             return;
         }
         come.bytes += message.payload.len();
@@ -212,5 +224,34 @@ mod tests {
             assert_eq!((count(&joining), count(&third)), (None, None), "{size}");
             assert!(arrivals.come.lock().bytes <= MOST.1);
         }
+    }
+
+    #[test]
+    fn a_message_learned_of_twice_is_noted_once_per_join() {
+        let arrivals = Arc::new(Arrivals::default());
+        let (room, other) = (World::new("a", true), World::new("b", true));
+        let first = arrivals.begin();
+        let messages: Vec<_> = (0..MOST.0).map(|_| stored(1)).collect();
+        for message in &messages {
+            arrivals.note(&room, message);
+            arrivals.note(&room, message);
+        }
+        assert_eq!(first.come(&room).map(|messages| messages.len()), Some(MOST.0));
+        drop(first);
+
+        let first = arrivals.begin();
+        let message = stored(1);
+        arrivals.note(&room, &message);
+        // What this join reads may be older than the first notice.
+        let second = arrivals.begin();
+        arrivals.note(&room, &message);
+        arrivals.note(&room, &message);
+        arrivals.note(&other, &message);
+        for joining in [&first, &second] {
+            let ids = |world| joining.come(world).map(|come| come.iter().map(|message| message.id).collect::<Vec<_>>());
+            assert!(ids(&room).is_some_and(|ids| !ids.is_empty() && ids.iter().all(|id| *id == message.id)));
+            assert_eq!(ids(&other), Some(vec![message.id]));
+        }
+        assert_eq!(arrivals.come.lock().messages.len(), 3);
     }
 }
