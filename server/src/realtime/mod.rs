@@ -219,11 +219,15 @@ impl Inner {
     /// Sends a broadcast that was stored, so that it comes once to those who also get it by replay.
     fn broadcast_stored(&self, world: &World, message: Stored, except: Option<u64>) {
         let message = Arc::new(message);
-        self.arrivals.note(world, &message);
-        let live = message.as_live();
-        let count = self.hub.broadcast(world, &live, except, Some(message.id));
+        self.deliver_stored(world, &message, except);
+        self.bus.broadcast(self, world, &message.as_live(), Some(message.id));
+    }
+
+    /// Sends a stored broadcast to this instance's members of the room, also to those whose join is in progress.
+    fn deliver_stored(&self, world: &World, message: &Arc<Stored>, except: Option<u64>) {
+        self.arrivals.note(world, message);
+        let count = self.hub.broadcast(world, &message.as_live(), except, Some(message.id));
         self.events.add(count);
-        self.bus.broadcast(self, world, &live, Some(message.id));
     }
 
     /// A reference for a presence, unique across instances and time.

@@ -32,17 +32,12 @@ impl Stored {
 
     /// The form for live delivery.
     pub fn as_live(&self) -> Broadcast {
-        self.with_meta(live_meta(self.id))
+        self.with_meta(format!(r#"{{"id":"{}"}}"#, self.id).into())
     }
 
     fn with_meta(&self, meta: Box<str>) -> Broadcast {
         Broadcast::User { event: self.event.as_str().into(), payload: self.payload.clone(), meta: Some(meta) }
     }
-}
-
-/// The metadata of a stored broadcast that is delivered live.
-pub fn live_meta(id: Uuid) -> Box<str> {
-    format!(r#"{{"id":"{id}"}}"#).into()
 }
 
 /// A loaded replay.

@@ -27,7 +27,7 @@ use super::changes::State;
 use super::hub::World;
 use super::presence::Presence;
 use super::protocol::{Broadcast, UserPayload};
-use super::replay::live_meta;
+use super::replay::Stored;
 use super::{Inner, token};
 use message::{Assembler, Content, Room, Signer};
 pub use nats::NatsConfig;
@@ -293,12 +293,18 @@ impl Bus {
                 self.forget(inner, from);
             }
             Content::Broadcast { topic, private, event, json, bytes, id } => {
-                let Some(mut message) = message(event, json, bytes) else { return };
-                if let (Broadcast::User { meta, .. }, Some(id)) = (&mut message, id) {
-                    *meta = Some(live_meta(id));
+                let world = World::new(&topic, private);
+                match (message(event, json, bytes), id) {
+                    (Some(Broadcast::User { event, payload, .. }), Some(id)) => {
+                        let stored = Stored { id, event: event.into(), payload };
+                        inner.deliver_stored(&world, &Arc::new(stored), None);
+                    }
+                    (Some(message), _) => {
+                        let count = inner.hub.broadcast(&world, &message, None, None);
+                        inner.events.add(count);
+                    }
+                    (None, _) => {}
                 }
-                let count = inner.hub.broadcast(&World::new(&topic, private), &message, None, id);
-                inner.events.add(count);
             }
             Content::Track { topic, private, presence } => {
                 inner.hub.change_presence(&World::new(&topic, private), |presences| {
@@ -381,4 +387,47 @@ fn message(event: Option<String>, json: Option<String>, bytes: Option<String>) -
         (None, None, Some(bytes)) => Broadcast::Bytes(STANDARD_NO_PAD.decode(bytes).ok()?.into()),
         (_, None, None) => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Reader, Source};
+    use crate::jwt::KeySet;
+    use crate::realtime::{Mode, Realtime, RealtimeConfig, Setting};
+
+    /// An instance that is connected to nothing.
+    fn instance() -> Arc<Inner> {
+        let setting = Setting {
+            request_url: "postgres://localhost",
+            replication_url: "postgres://localhost",
+            pulse: None,
+            keys: Arc::new(KeySet::default()),
+            secret: "a secret",
+            search_path: String::new(),
+        };
+        let source = Source::from_pairs::<&str, &str>([]);
+        let config = RealtimeConfig::read(&mut Reader::new(&source), Mode::Full);
+        Realtime::new(config, Mode::Full, setting).expect("an instance").inner
+    }
+
+    #[test]
+    fn a_stored_broadcast_of_another_instance_reaches_joins_in_progress() {
+        let (one, two) = (instance(), instance());
+        let (room, other) = (World::new("room", true), World::new("other", true));
+        let joining = two.arrivals.begin();
+        let mut waiting = one.bus.waiting.lock().take().expect("the queue");
+        for payload in [UserPayload::Json("{}".into()), UserPayload::Binary(Bytes::from_static(&[0, 255]))] {
+            let id = Uuid::new_v4();
+            one.broadcast_stored(&room, Stored { id, event: "e".to_owned(), payload: payload.clone() }, None);
+            let message = waiting.try_recv().expect("a message");
+            for part in one.bus.signed(&message, usize::MAX) {
+                two.bus.receive(&two, part);
+            }
+            let come = joining.come(&room).expect("all are kept");
+            let last = come.last().expect("the message");
+            assert_eq!((last.id, &*last.event, &last.payload), (id, "e", &payload));
+        }
+        assert_eq!(joining.come(&other).map(|come| come.len()), Some(0));
+    }
 }

@@ -469,15 +469,12 @@ impl Follower {
         }
         let world = World::new(topic, value("private") == Some("t"));
         let message = Arc::new(Stored { id, event: event.to_owned(), payload });
-        if world.private {
-            self.inner.arrivals.note(&world, &message);
-        }
         if value("skip_broadcast") == Some("t") {
             // A client's, which its instance sends itself.
+            self.inner.arrivals.note(&world, &message);
             return;
         }
-        let count = self.inner.hub.broadcast(&world, &message.as_live(), None, Some(id));
-        self.inner.events.add(count);
+        self.inner.deliver_stored(&world, &message, None);
         self.inner.metrics.broadcasts_from_database.fetch_add(1, Ordering::Relaxed);
     }
 }
