@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::hub::World;
-use super::limits::{NoPlace, Place};
+use super::limits::{NoPlace, Place, Visit};
 use super::persistence::{self, InvalidTtl, Ttl};
 use super::policies::{Asked, Extension, writable};
 use super::protocol::{Broadcast, UserPayload, Version};
@@ -150,15 +150,19 @@ fn admit(inner: &Inner, request: &HttpRequest) -> Result<(Handshake, actix_http:
     Ok((handshake, response))
 }
 
-/// Counts a socket of this address, which the gateway has verified.
-fn place(inner: &Inner, request: &HttpRequest) -> Result<Option<Place>, Refused> {
+/// The client's address, which the gateway has verified.
+fn address_of(inner: &Inner, request: &HttpRequest) -> Option<IpAddr> {
     let forwarded = request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok());
     let address: Option<IpAddr> = match inner.mode {
         Mode::Full => forwarded.and_then(|address| address.parse().ok()),
         Mode::DropIn => None,
     };
-    let address = address.or_else(|| request.peer_addr().map(|peer| peer.ip()));
-    let Some(address) = address else { return Ok(None) };
+    address.or_else(|| request.peer_addr().map(|peer| peer.ip()))
+}
+
+/// Counts a socket of the client's address.
+fn place(inner: &Inner, request: &HttpRequest) -> Result<Option<Place>, Refused> {
+    let Some(address) = address_of(inner, request) else { return Ok(None) };
     let config = &inner.config;
     match inner.addresses.enter(address, config.max_sockets_per_address, config.max_refusals_per_address) {
         Ok(place) => Ok(Some(place)),
@@ -216,6 +220,13 @@ fn caller(inner: &Inner, request: &HttpRequest) -> Result<Arc<Identity>, Broadca
     identify(token, &inner.keys, token::now()).map_err(|_| BroadcastError::Unauthorized)
 }
 
+/// What a request shares with the sockets of its address.
+fn visit(inner: &Inner, request: &HttpRequest) -> Visit {
+    let config = &inner.config;
+    let address = address_of(inner, request).filter(|_| config.max_sockets_per_address > 0);
+    inner.addresses.visit(address, config.max_refusals_per_address)
+}
+
 /// Adds the rest of the project's rate limit.
 fn answered(inner: &Inner, outcome: Result<HttpResponse, BroadcastError>) -> HttpResponse {
     let mut response = allowed(outcome.unwrap_or_else(BroadcastError::response));
@@ -256,7 +267,7 @@ async fn send_batch(inner: &Inner, request: &HttpRequest, body: &[u8]) -> Result
     let identity = caller(inner, request)?;
     let messages = parse_batch(body, inner.config.max_payload())?;
     check_rate(inner, messages.len())?;
-    let headers = headers_as_json(request.headers());
+    let (headers, visit) = (headers_as_json(request.headers()), visit(inner, request));
     let mut allowed: Vec<(&str, bool)> = Vec::new();
     let mut refused = Vec::new();
     for (place, message) in messages.iter().enumerate() {
@@ -266,6 +277,7 @@ async fn send_batch(inner: &Inner, request: &HttpRequest, body: &[u8]) -> Result
                 Some(may) => may,
                 None => {
                     let asked = Asked { identity: &identity, topic: &message.topic, headers: &headers };
+                    let _turn = visit.shared().turn(&inner.checks).await;
                     let may = writable(&inner.db, asked, Extension::Broadcast).await.unwrap_or_else(|error| {
                         tracing::warn!(%error, "the policies on realtime.messages could not be asked");
                         false
@@ -451,18 +463,18 @@ async fn send_one(inner: &Inner, request: &HttpRequest, body: &Bytes) -> Result<
     let world = World::new(&topic, private);
     let mut stored = None;
     if private {
+        let visit = visit(inner, request);
+        let _turn = visit.shared().turn(&inner.checks).await;
         let headers = headers_as_json(request.headers());
         let asked = Asked { identity: &identity, topic: &topic, headers: &headers };
         if writable(&inner.db, asked, Extension::Broadcast).await != Ok(true) {
             inner.metrics.unauthorized.fetch_add(1, Ordering::Relaxed);
             return Err(BroadcastError::Forbidden);
         }
-        if let Some(ttl) = ttl.filter(|_| inner.config.persistence) {
-            // Never closed.
-            let _turn = inner.checks.acquire().await;
-            if writable(&inner.db, asked, Extension::Persistence).await == Ok(true) {
-                stored = persistence::keep_or_log(inner, &topic, &event, &payload, ttl).await;
-            }
+        if let Some(ttl) = ttl.filter(|_| inner.config.persistence)
+            && writable(&inner.db, asked, Extension::Persistence).await == Ok(true)
+        {
+            stored = persistence::keep_or_log(inner, &topic, &event, &payload, ttl).await;
         }
     }
     inner.events.add(1);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::http::client::network;
 
@@ -93,24 +93,36 @@ pub struct Addresses {
 
 struct Address {
     sockets: usize,
+    visits: usize,
     shared: Arc<Shared>,
 }
 
 impl Address {
+    fn new(refusals: usize) -> Self {
+        Self { sockets: 0, visits: 0, shared: Arc::new(Shared::new(refusals)) }
+    }
+
+    /// What it has begun to store may still have a turn.
     fn is_gone(&self) -> bool {
-        self.sockets == 0 && self.shared.refusals.is_quiet()
+        let is_unused = self.sockets == 0 && self.visits == 0 && self.shared.checks.available_permits() == CHECKS;
+        is_unused && self.shared.refusals.is_quiet()
     }
 }
 
-/// What the sockets of an address share.
+/// What the sockets and requests of an address share.
 pub struct Shared {
     refusals: Rate,
     /// Bytes of presences.
     pub presences: Arc<AtomicUsize>,
     /// Keys of rows in the views of subscriptions.
     pub keys: Arc<AtomicUsize>,
-    /// For joins and stored broadcasts that use the database.
-    pub checks: Semaphore,
+    /// For joins and private broadcasts that use the database.
+    checks: Arc<Semaphore>,
+}
+
+/// One of the checks that may use the database at the same time, until it is dropped.
+pub struct Turn {
+    _permits: [Result<OwnedSemaphorePermit, AcquireError>; 2],
 }
 
 impl Shared {
@@ -120,8 +132,14 @@ impl Shared {
             refusals: Rate::new(refusals, 10),
             presences: Arc::default(),
             keys: Arc::default(),
-            checks: Semaphore::new(CHECKS),
+            checks: Arc::new(Semaphore::new(CHECKS)),
         }
+    }
+
+    /// Waits until the address, and then all clients together, have few enough checks in progress.
+    pub async fn turn(&self, all: &Arc<Semaphore>) -> Turn {
+        // Never closed.
+        Turn { _permits: [Arc::clone(&self.checks).acquire_owned().await, Arc::clone(all).acquire_owned().await] }
     }
 }
 
@@ -179,11 +197,7 @@ impl Addresses {
     pub fn enter(&self, address: IpAddr, sockets: usize, refusals: usize) -> Result<Place, NoPlace> {
         let address = network(address.to_canonical());
         let mut known = self.known.lock();
-        if known.len() >= ADDRESSES && !known.contains_key(&address) {
-            known.retain(|_, address| !address.is_gone());
-        }
-        let new = || Address { sockets: 0, shared: Arc::new(Shared::new(refusals)) };
-        let found = known.entry(address).or_insert_with(new);
+        let found = find(&mut known, address, refusals);
         if sockets > 0 && found.sockets >= sockets {
             return Err(NoPlace::TooManySockets);
         }
@@ -192,6 +206,55 @@ impl Addresses {
         }
         found.sockets += 1;
         Ok(Place { address, addresses: self.clone(), shared: Arc::clone(&found.shared) })
+    }
+
+    /// Registers a request of an address; without one it shares nothing. `refusals`: see [`Addresses::enter`].
+    pub fn visit(&self, address: Option<IpAddr>, refusals: usize) -> Visit {
+        let Some(address) = address.map(|address| network(address.to_canonical())) else {
+            return Visit { of: None, shared: Arc::new(Shared::new(0)) };
+        };
+        let mut known = self.known.lock();
+        let found = find(&mut known, address, refusals);
+        found.visits += 1;
+        Visit { of: Some((address, self.clone())), shared: Arc::clone(&found.shared) }
+    }
+
+    fn leave(&self, address: &IpAddr, change: impl FnOnce(&mut Address)) {
+        let mut known = self.known.lock();
+        if let Some(found) = known.get_mut(address) {
+            change(found);
+            if found.is_gone() {
+                known.remove(address);
+            }
+        }
+    }
+}
+
+/// The entry of an address, which is made if it is missing.
+fn find(known: &mut HashMap<IpAddr, Address>, address: IpAddr, refusals: usize) -> &mut Address {
+    if known.len() >= ADDRESSES && !known.contains_key(&address) {
+        known.retain(|_, address| !address.is_gone());
+    }
+    known.entry(address).or_insert_with(|| Address::new(refusals))
+}
+
+/// One request of an address, until it is dropped.
+pub struct Visit {
+    of: Option<(IpAddr, Addresses)>,
+    shared: Arc<Shared>,
+}
+
+impl Visit {
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Some((address, addresses)) = &self.of {
+            addresses.leave(address, |address| address.visits -= 1);
+        }
     }
 }
 
@@ -209,13 +272,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut known = self.addresses.known.lock();
-        if let Some(address) = known.get_mut(&self.address) {
-            address.sockets -= 1;
-            if address.is_gone() {
-                known.remove(&self.address);
-            }
-        }
+        self.addresses.leave(&self.address, |address| address.sockets -= 1);
     }
 }
 
@@ -264,6 +321,44 @@ mod tests {
         let _place = enter("::ffff:192.0.2.1").expect("a place");
         assert!(enter("::ffff:192.0.2.2").is_ok());
         assert_eq!(enter("192.0.2.1").err(), Some(NoPlace::TooManySockets));
+    }
+
+    #[tokio::test]
+    async fn requests_wait_for_the_turns_of_their_address_only() {
+        let (addresses, all) = (Addresses::default(), Arc::new(Semaphore::new(CHECKS + 1)));
+        let (one, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
+        let place = addresses.enter(one, 1, 0).expect("a place");
+        let visits: Vec<_> = (0..CHECKS + 1).map(|_| addresses.visit(Some(one), 0)).collect();
+        assert_eq!(
+            addresses.enter(one, 1, 0).err(),
+            Some(NoPlace::TooManySockets),
+            "requests are not counted as sockets"
+        );
+        let turn = |shared: Arc<Shared>| {
+            let all = Arc::clone(&all);
+            async move { shared.turn(&all).await }
+        };
+        let mut turns = vec![turn(Arc::clone(place.shared())).await];
+        drop(place);
+        turns.push(turn(Arc::clone(&visits[0].shared)).await);
+        let waiting = tokio::spawn(turn(Arc::clone(&visits[1].shared)));
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        let elsewhere = addresses.visit(Some(other), 0);
+        elsewhere.shared().turn(&all).await;
+        turns.pop();
+        waiting.await.expect("its turn");
+        // The message of a client that has gone may still be being stored.
+        let shared = Arc::clone(&visits[0].shared);
+        drop((visits, elsewhere));
+        let again = addresses.visit(Some(one), 0);
+        assert!(Arc::ptr_eq(&again.shared, &shared));
+        drop(turns);
+        drop(again);
+        assert!(addresses.known.lock().is_empty());
+        // Behind a proxy that hides the addresses, they share nothing.
+        let (first, second) = (addresses.visit(None, 0), addresses.visit(None, 0));
+        assert!(!Arc::ptr_eq(&first.shared, &second.shared));
     }
 
     #[test]

@@ -92,8 +92,8 @@ struct Inner {
     next_presence: AtomicU64,
     arrivals: Arc<Arrivals>,
     addresses: Addresses,
-    /// For checks of joins and for stored broadcasts: the other connections are left to the delivery of changes.
-    checks: Semaphore,
+    /// For checks of joins and for private broadcasts: the other connections are left to the delivery of changes.
+    checks: Arc<Semaphore>,
     /// The project's rates, if limited.
     events: Rate,
     joins: Rate,
@@ -142,7 +142,7 @@ impl Realtime {
             next_presence: AtomicU64::new(1),
             arrivals: Arc::default(),
             addresses: Addresses::default(),
-            checks: Semaphore::new(config.pool.saturating_sub(2).max(2)),
+            checks: Arc::new(Semaphore::new(config.pool.saturating_sub(2).max(2))),
             events: Rate::new(config.max_events, 60),
             joins: Rate::new(project_joins, 1),
             presence_events: Rate::new(config.max_presence_events, 60),

@@ -59,6 +59,42 @@ async fn an_address_has_two_checks_of_joins_at_a_time() {
 }
 
 #[actix_web::test]
+async fn private_broadcasts_by_http_wait_for_the_turns_of_their_address() {
+    let app = TestApp::start().await;
+    let rule = "create function public.slow() returns boolean language plpgsql security definer as
+                $$ begin perform pg_advisory_xact_lock_shared(77); return true; end $$;
+                create policy slow on realtime.messages for insert to anon with check (public.slow())";
+    app.owner.batch_execute(rule).await.expect("a policy");
+    app.owner.batch_execute("select pg_advisory_lock(77)").await.expect("held");
+    let post = |host: u8, path: &str, body: Value| {
+        let client = reqwest::Client::builder().local_address(std::net::IpAddr::from([127, 0, 0, host])).build();
+        let request = client.expect("a client").post(format!("{}/realtime/v1/api/broadcast{path}", app.base));
+        let request = request.header("apikey", &app.anon_key).json(&body);
+        tokio::spawn(async move { request.send().await.expect("an answer").status().as_u16() })
+    };
+    let batch = json!({ "messages": [{ "topic": "room", "event": "e", "payload": {}, "private": true }] });
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        answers.push(post(1, "/room/events/e?private=true&persist=true", json!({})));
+        answers.push(post(1, "", batch.clone()));
+    }
+    let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                   and database = (select oid from pg_database where datname = current_database())";
+    let waiting = async || app.owner.query_one(waiting, &[]).await.expect("a row").get::<_, i64>(0);
+    crate::support::valve::until("two wait", async || waiting().await == 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(waiting().await, 2);
+    // Another address does not wait for them, nor do public messages.
+    answers.push(post(2, "/room/events/e?private=true", json!({})));
+    crate::support::valve::until("a third waits", async || waiting().await == 3).await;
+    assert_eq!(post(1, "/room/events/e", json!({})).await.expect("an answer"), 202);
+    app.owner.batch_execute("select pg_advisory_unlock(77)").await.expect("released");
+    for answer in answers {
+        assert_eq!(answer.await.expect("an answer"), 202);
+    }
+}
+
+#[actix_web::test]
 async fn policies_decide_who_joins_and_writes() {
     let app = TestApp::start().await;
     app.owner.batch_execute(RULES).await.expect("rules");

@@ -59,8 +59,7 @@ impl Session {
         let (realtime, shared) = (Arc::clone(&self.realtime), Arc::clone(&self.shared));
         let (member, headers) = (Arc::clone(&channel.member), Arc::clone(&self.headers));
         Some(Box::pin(async move {
-            // Never closed.
-            let _turns = (shared.checks.acquire().await, realtime.checks.acquire().await);
+            let _turn = shared.turn(&realtime.checks).await;
             let identity = member.identity.load_full();
             let topic = &*member.world.topic;
             let asked = Asked { identity: &identity, topic, headers: &headers };

@@ -366,12 +366,8 @@ async fn attempt(
     {
         return Err(Refused::starting());
     }
-    let _turns = if world.private || !request.changes.is_empty() {
-        // Never closed.
-        Some((shared.checks.acquire().await, realtime.checks.acquire().await))
-    } else {
-        None
-    };
+    let _turn =
+        if world.private || !request.changes.is_empty() { Some(shared.turn(&realtime.checks).await) } else { None };
     let generation = realtime.changes.generation();
     let mut rights = Rights { read_broadcast: !world.private, ..Rights::default() };
     let unreadable = || Refused {
