@@ -424,7 +424,7 @@ async fn broadcast_one(realtime: web::Data<Realtime>, request: HttpRequest, body
     answered(inner, send_one(inner, &request, &body).await)
 }
 
-async fn send_one(inner: &Inner, request: &HttpRequest, body: &Bytes) -> Result<HttpResponse, BroadcastError> {
+async fn send_one(inner: &Arc<Inner>, request: &HttpRequest, body: &Bytes) -> Result<HttpResponse, BroadcastError> {
     let identity = caller(inner, request)?;
     let part = |name: &str| {
         let raw = request.match_info().query(name);
@@ -461,10 +461,10 @@ async fn send_one(inner: &Inner, request: &HttpRequest, body: &Bytes) -> Result<
         return Err(invalid("persist", "can only be used on private channels"));
     }
     let world = World::new(&topic, private);
-    let mut stored = None;
+    let mut id = None;
     if private {
         let visit = visit(inner, request);
-        let _turn = visit.shared().turn(&inner.checks).await;
+        let turn = visit.shared().turn(&inner.checks).await;
         let headers = headers_as_json(request.headers());
         let asked = Asked { identity: &identity, topic: &topic, headers: &headers };
         if writable(&inner.db, asked, Extension::Broadcast).await != Ok(true) {
@@ -474,16 +474,14 @@ async fn send_one(inner: &Inner, request: &HttpRequest, body: &Bytes) -> Result<
         if let Some(ttl) = ttl.filter(|_| inner.config.persistence)
             && writable(&inner.db, asked, Extension::Persistence).await == Ok(true)
         {
-            stored = persistence::keep_or_log(inner, &topic, &event, &payload, ttl).await;
+            id = persistence::keep_and_send(inner, turn, &world, &event, &payload, ttl, None).await;
         }
     }
     inner.events.add(1);
-    if let Some(stored) = stored {
-        inner.broadcast_stored(&world, stored, None);
-        return Ok(HttpResponse::Accepted().finish());
+    if id.is_none() {
+        let message = Broadcast::User { event: event.into(), payload, meta: None };
+        inner.broadcast(&world, message, None);
     }
-    let message = Broadcast::User { event: event.into(), payload, meta: None };
-    inner.broadcast(&world, message, None);
     Ok(HttpResponse::Accepted().finish())
 }
 

@@ -3,12 +3,15 @@
 //! Policies for inserts with the extension `persistence` decide who may. Reference: supabase/realtime
 //! `lib/realtime/messages.ex`, `lib/realtime_web/channels/realtime_channel/broadcast_handler.ex`.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Inner;
+use super::hub::World;
+use super::limits::Turn;
 use super::policies::text;
 use super::protocol::UserPayload;
 use super::replay::Stored;
@@ -46,7 +49,7 @@ impl Ttl {
     }
 }
 
-/// Stores a private broadcast, whose sender may have it stored. `None` if there is no room for it.
+/// Stores a private broadcast. `None` if there is no room for it.
 async fn keep(
     inner: &Inner,
     topic: &str,
@@ -75,8 +78,36 @@ async fn keep(
     Ok(id.map(|id| Stored { id, event: event.to_owned(), payload: payload.clone() }))
 }
 
+/// Stores a private broadcast, whose sender may have it stored, then sends it. Returns its id; `None` if it was neither stored nor sent.
+/// Runs as a task of its own: a stored message is also sent if the connection of its sender ends meanwhile.
+pub async fn keep_and_send(
+    inner: &Arc<Inner>,
+    turn: Turn,
+    world: &World,
+    event: &str,
+    payload: &UserPayload,
+    ttl: Ttl,
+    except: Option<u64>,
+) -> Option<Uuid> {
+    let (inner, world) = (Arc::clone(inner), world.clone());
+    let (event, payload) = (event.to_owned(), payload.clone());
+    let task = tokio::spawn(async move {
+        let stored = keep_or_log(&inner, &world.topic, &event, &payload, ttl).await;
+        drop(turn);
+        stored.map(|stored| {
+            let id = stored.id;
+            inner.broadcast_stored(&world, stored, except);
+            id
+        })
+    });
+    task.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "the task that stores a broadcast failed");
+        None
+    })
+}
+
 /// [`keep`] for senders who are only told the id: what goes wrong is logged and counted.
-pub async fn keep_or_log(inner: &Inner, topic: &str, event: &str, payload: &UserPayload, ttl: Ttl) -> Option<Stored> {
+async fn keep_or_log(inner: &Inner, topic: &str, event: &str, payload: &UserPayload, ttl: Ttl) -> Option<Stored> {
     let stored = match keep(inner, topic, event, payload, ttl).await {
         Ok(Some(stored)) => Some(stored),
         Ok(None) => {

@@ -162,6 +162,12 @@ impl Client {
         std::mem::take(&mut self.kept)
     }
 
+    /// Closes the socket and waits for the server's end of it.
+    pub async fn close(&mut self) {
+        self.stream.close(None).await.expect("sent");
+        self.wait_for_close().await;
+    }
+
     /// Waits until the server closes the socket. Returns its close code.
     pub async fn wait_for_close(&mut self) -> Option<u16> {
         tokio::time::timeout(DEADLINE, async {

@@ -1,8 +1,11 @@
 //! Broadcasts that clients have stored (`persist`): who may, for how long, how many, and that each comes once.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::client::{Client, Got, push_frame, user_token};
+use crate::support::valve::until;
 use crate::support::{Reply, TestApp, send};
 
 const ANN: &str = "00000000-0000-4000-8000-000000000001";
@@ -41,13 +44,17 @@ impl Guest {
 
     /// Sends a broadcast with this option; returns the answer.
     async fn keep(&mut self, event: &str, payload: &[u8], persist: Value) -> Value {
+        self.send(event, payload, persist).await;
+        self.client.reply(event).await
+    }
+
+    async fn send(&mut self, event: &str, payload: &[u8], persist: Value) {
         let mut frame = push_frame(&self.join_ref, event, &self.topic, event, b"", payload.starts_with(b"{"));
         let meta = json!({ "persist": persist }).to_string();
         frame[5] = u8::try_from(meta.len()).expect("short");
         frame.extend_from_slice(meta.as_bytes());
         frame.extend_from_slice(payload);
         self.client.send_binary(frame).await;
-        self.client.reply(event).await
     }
 
     async fn hear(&mut self) -> Got {
@@ -226,4 +233,61 @@ async fn stored_broadcasts_have_a_greatest_size_and_can_be_switched_off() {
     let refused = ann.keep("f", b"{}", json!({ "ttl": 0 })).await;
     assert_eq!(refused["response"], json!({ "error": "invalid_persist_ttl" }));
     assert_eq!(stored(&app).await.len(), count);
+}
+
+/// Lets broadcasts of clients wait while they are stored, as long as [`app.owner`](TestApp) has the lock.
+const WAITS: &str = "
+    create function public.waits() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock_shared(77); return new; end $$;
+    create trigger waits before insert on realtime.messages
+      for each row when (new.skip_broadcast) execute function public.waits();
+    select pg_advisory_lock(77)";
+
+async fn is_storing(app: &TestApp) -> bool {
+    let sql = "select exists (select from pg_locks where locktype = 'advisory' and not granted
+                 and database = (select oid from pg_database where datname = current_database()))";
+    app.owner.query_one(sql, &[]).await.expect("a row").get(0)
+}
+
+#[actix_web::test]
+async fn what_a_client_sent_is_stored_and_heard_though_it_closes_its_socket() {
+    let app = start(&[]).await;
+    let mut ben = Guest::enter(&app, "room", BEN, json!({ "replication_ready": true })).await;
+    ben.client.wait_for_event("system").await;
+    let mut ann = Guest::enter(&app, "room", ANN, json!({ "ack": false })).await;
+    app.owner.batch_execute(WAITS).await.expect("a trigger");
+    ann.send("one", br#"{"n":1}"#, json!(true)).await;
+    ann.send("two", br#"{"n":2}"#, json!(true)).await;
+    ann.send("three", br#"{"n":3}"#, json!(false)).await;
+    until("the first is being stored", async || is_storing(&app).await).await;
+    ann.client.close().await;
+    app.owner.batch_execute("select pg_advisory_unlock(77)").await.expect("unlocked");
+    for event in ["one", "two", "three"] {
+        let heard = ben.hear().await.payload;
+        assert_eq!(heard["event"], event);
+        assert_eq!(heard["meta"]["id"].is_string(), event != "three", "{heard}");
+    }
+    ben.hears_nothing_more().await;
+    assert_eq!(stored(&app).await.len(), 2);
+}
+
+#[actix_web::test]
+async fn a_broadcast_by_http_that_is_being_stored_is_heard_though_its_sender_is_gone() {
+    let app = start(&[]).await;
+    let mut ben = Guest::enter(&app, "room", BEN, json!({ "replication_ready": true })).await;
+    ben.client.wait_for_event("system").await;
+    app.owner.batch_execute(WAITS).await.expect("a trigger");
+    let path = "/realtime/v1/api/broadcast/room/events/one?private=true&persist=true";
+    let request = app.anon().request(reqwest::Method::POST, path).bearer_auth(user_token(ANN));
+    let request = request.header("content-type", "application/json").body("{}").send();
+    tokio::select! {
+        answer = request => panic!("it is not stored yet: {answer:?}"),
+        () = until("it is being stored", async || is_storing(&app).await) => {}
+    }
+    // The connection was dropped with the request. Time for the server to notice:
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    app.owner.batch_execute("select pg_advisory_unlock(77)").await.expect("unlocked");
+    assert!(ben.hear().await.payload["meta"]["id"].is_string());
+    ben.hears_nothing_more().await;
+    assert_eq!(stored(&app).await.len(), 1);
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
+use uuid::Uuid;
 
 use super::{Rights, Session, Work};
 use crate::realtime::persistence::{self, InvalidTtl, Ttl};
 use crate::realtime::policies::{Asked, Extension, PolicyError, writable};
 use crate::realtime::protocol::{Broadcast, Incoming, Payload};
-use crate::realtime::replay::Stored;
 
 impl Session {
     pub(super) fn broadcast(&mut self, incoming: Incoming) -> Option<Work> {
@@ -58,12 +58,12 @@ impl Session {
         }
         let (realtime, shared) = (Arc::clone(&self.realtime), Arc::clone(&self.shared));
         let (member, headers) = (Arc::clone(&channel.member), Arc::clone(&self.headers));
+        let except = (!channel.echo).then_some(member.id);
         Some(Box::pin(async move {
-            let _turn = shared.turn(&realtime.checks).await;
+            let turn = shared.turn(&realtime.checks).await;
             let identity = member.identity.load_full();
-            let topic = &*member.world.topic;
-            let asked = Asked { identity: &identity, topic, headers: &headers };
-            let mut stored = None;
+            let asked = Asked { identity: &identity, topic: &member.world.topic, headers: &headers };
+            let mut id = None;
             if rights.write_broadcast.is_none() {
                 // If the database did not answer, the check is repeated next time.
                 rights.write_broadcast = writable(&realtime.db, asked, Extension::Broadcast).await.ok();
@@ -76,27 +76,24 @@ impl Session {
                     rights.persist = writable(&realtime.db, asked, Extension::Persistence).await.ok();
                 }
                 if rights.persist == Some(true) {
-                    stored = persistence::keep_or_log(&realtime, topic, event, payload, ttl).await;
+                    id = persistence::keep_and_send(&realtime, turn, &member.world, event, payload, ttl, except).await;
                 }
             }
-            let answered = move |session: &mut Session| session.stored(incoming, &rights, stored);
+            let answered = move |session: &mut Session| session.stored(incoming, &rights, id);
             Box::new(answered) as Box<dyn FnOnce(&mut Session)>
         }))
     }
 
-    fn stored(&mut self, incoming: Incoming, rights: &Rights, stored: Option<Stored>) {
+    fn stored(&mut self, incoming: Incoming, rights: &Rights, id: Option<Uuid>) {
         if let Some(channel) = self.channels.get_mut(incoming.topic.as_str()) {
             channel.rights.write_broadcast = rights.write_broadcast;
             channel.rights.persist = rights.persist;
         }
-        match stored {
+        match id {
             _ if rights.write_broadcast != Some(true) => self.refuse_broadcast(&incoming),
             None => self.relay(incoming),
-            Some(stored) => {
-                let Some(channel) = self.channels.get(incoming.topic.as_str()) else { return };
-                let (id, except) = (stored.id, (!channel.echo).then_some(channel.member.id));
-                self.realtime.broadcast_stored(&channel.member.world, stored, except);
-                if channel.ack {
+            Some(id) => {
+                if self.channels.get(incoming.topic.as_str()).is_some_and(|channel| channel.ack) {
                     self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({ "id": id })));
                 }
             }

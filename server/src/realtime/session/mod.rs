@@ -43,8 +43,11 @@ const BACKLOG: (usize, usize) = (64, 1 << 20);
 /// A socket without channels is closed after this time.
 const WITHOUT_CHANNELS: Duration = Duration::from_secs(600);
 
-/// The timeout for sending queued frames when a socket ends.
+/// The timeout for sending queued frames, and what the client has sent, when a socket ends.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// The event of broadcasts.
+const BROADCAST: &str = "broadcast";
 
 const TOO_FAST: &str = "Too many messages per second";
 
@@ -115,6 +118,23 @@ pub struct Handshake {
 /// Work that needs the database, and the change of the session to apply when it is done.
 type Work = LocalBoxFuture<'static, Box<dyn FnOnce(&mut Session)>>;
 
+/// What was received and not answered yet.
+#[derive(Default)]
+struct Unanswered {
+    work: Option<Work>,
+    /// Whether that sends a broadcast.
+    is_broadcast: bool,
+    backlog: VecDeque<Incoming>,
+}
+
+/// Why a socket is no longer served.
+#[derive(PartialEq)]
+enum Ending {
+    /// The client ended it.
+    Client,
+    Server,
+}
+
 pub struct Session {
     realtime: Arc<Inner>,
     version: Version,
@@ -171,6 +191,7 @@ pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Ta
     let writing = write(wire, Outgoing(Arc::clone(&outbox)));
     tokio::pin!(writing);
     let mut is_written = false;
+    let mut unanswered = Unanswered::default();
     realtime.metrics.sockets.fetch_add(1, Ordering::Relaxed);
     let now = Instant::now();
     let mut session = Session {
@@ -194,12 +215,25 @@ pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Ta
         place: handshake.place,
         realtime,
     };
-    tokio::select! {
-        () = session.serve(&mut reader) => {}
-        () = &mut writing => is_written = true,
+    let ending = tokio::select! {
+        ending = session.serve(&mut reader, &mut unanswered) => ending,
+        ending = &mut writing => {
+            is_written = true;
+            ending
+        }
+    };
+    if ending == Ending::Client {
+        let finishing = tokio::time::timeout(LAST_WORDS, session.finish(&mut unanswered));
+        if is_written {
+            let _ = finishing.await;
+        } else {
+            // The client need not wait for the end of its socket.
+            let _ = tokio::join!(finishing, tokio::time::timeout(LAST_WORDS, &mut writing));
+            is_written = true;
+        }
     }
     session.end();
-    drop((session, listed));
+    drop((session, unanswered, listed));
     if !is_written {
         let _ = tokio::time::timeout(LAST_WORDS, writing).await;
     }
@@ -208,19 +242,19 @@ pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Ta
 }
 
 /// Writes queued frames until the socket ends or the client stops reading.
-async fn write(mut wire: WriteHalf<Box<dyn Wire>>, mut outgoing: Outgoing) {
+async fn write(mut wire: WriteHalf<Box<dyn Wire>>, mut outgoing: Outgoing) -> Ending {
     while let Some(bytes) = outgoing.next().await {
         if wire.write_all(&bytes).await.is_err() {
-            return;
+            return Ending::Client;
         }
     }
     let _ = wire.shutdown().await;
+    Ending::Server
 }
 
 impl Session {
-    async fn serve(&mut self, reader: &mut Reader) {
-        let mut backlog: VecDeque<Incoming> = VecDeque::new();
-        let mut work: Option<Work> = None;
+    async fn serve(&mut self, reader: &mut Reader, unanswered: &mut Unanswered) -> Ending {
+        let Unanswered { work, is_broadcast, backlog } = unanswered;
         let commands = Arc::clone(&self.commands);
         let outbox = Arc::clone(&self.outbox);
         while !self.closing {
@@ -228,7 +262,8 @@ impl Session {
                 && let Some(incoming) = backlog.pop_front()
             {
                 reader.waiting -= incoming.size();
-                work = self.handle(incoming);
+                *is_broadcast = incoming.event == BROADCAST;
+                *work = self.handle(incoming);
                 continue;
             }
             let deadline = self.next_deadline();
@@ -237,7 +272,7 @@ impl Session {
                 () = outbox.gone.notified() => {
                     if !outbox.is_open() {
                         self.realtime.metrics.slow_readers.fetch_add(u64::from(reader.is_open), Ordering::Relaxed);
-                        return;
+                        return Ending::Server;
                     }
                 }
                 () = commands.wake.notified() => {
@@ -245,8 +280,8 @@ impl Session {
                         self.obey(command);
                     }
                 }
-                done = async { match &mut work { Some(work) => work.await, None => std::future::pending().await } } => {
-                    work = None;
+                done = async { match work { Some(work) => work.await, None => std::future::pending().await } } => {
+                    *work = None;
                     done(self);
                 }
                 read = reader.next(), if backlog.len() < BACKLOG.0 && reader.waiting < BACKLOG.1 => match read {
@@ -267,10 +302,26 @@ impl Session {
                     Read::Nothing => self.last_frame = Instant::now(),
                     Read::End(code, why) => {
                         self.outbox.close(code, why);
-                        return;
+                        return Ending::Client;
                     }
                 },
                 () = tokio::time::sleep_until(deadline.into()) => self.look_at_the_clock(),
+            }
+        }
+        Ending::Server
+    }
+
+    /// Sends the broadcasts of a client that has gone; what it sent before them is handled first. The rest is dropped.
+    async fn finish(&mut self, unanswered: &mut Unanswered) {
+        let Unanswered { work, is_broadcast, backlog } = unanswered;
+        while !self.closing && (work.is_some() && *is_broadcast || backlog.iter().any(|next| next.event == BROADCAST)) {
+            if let Some(running) = work {
+                let done = running.await;
+                *work = None;
+                done(self);
+            } else if let Some(incoming) = backlog.pop_front() {
+                *is_broadcast = incoming.event == BROADCAST;
+                *work = self.handle(incoming);
             }
         }
     }
@@ -399,7 +450,7 @@ impl Session {
                 }
                 None
             }
-            "broadcast" => self.broadcast(incoming),
+            BROADCAST => self.broadcast(incoming),
             "presence" => self.presence(incoming),
             "access_token" => self.refresh(&incoming),
             other => {
