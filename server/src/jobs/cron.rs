@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::JobsConfig;
-use super::listen::{self, ANSWER, WORK, stopped};
+use super::listen::{self, ANSWER, Link, WORK, stopped};
 use super::metrics::{HAS_SCHEDULE, RUNS};
 use super::minutes::{Minutes, Which};
 use super::pending::Pending;
@@ -82,7 +82,7 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
     let (client, mut told) = listen::open(&config.service_url, "ferrobase_cron").await?;
     // The lock ends with the connection.
     let lock = "select pg_try_advisory_lock($1)";
-    while !listen::within(ANSWER, client.query_one(lock, &[&LOCK])).await?.get::<_, bool>(0) {
+    while !client.within(ANSWER, client.query_one(lock, &[&LOCK])).await?.get::<_, bool>(0) {
         tokio::time::sleep(ASK_EVERY).await;
     }
     HAS_SCHEDULE.store(true, Ordering::Relaxed);
@@ -100,7 +100,7 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
     let mut pending = Pending::default();
     let mut minutes = Minutes::starting(minute_of(Utc::now()));
     let begun: DateTime<Utc> =
-        listen::within(ANSWER, client.query_one("select pg_postmaster_start_time()", &[])).await?.get(0);
+        client.within(ANSWER, client.query_one("select pg_postmaster_start_time()", &[])).await?.get(0);
     loop {
         let mut is_told = false;
         while let Ok(()) = told.try_recv() {
@@ -112,9 +112,9 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
             jobs = load(&client).await?;
             pending.keep(|id| jobs.iter().any(|job| job.id == id));
             if is_first && !jobs.is_empty() {
-                abandoned = listen::within(WORK, close_runs(&client, None)).await?;
+                abandoned = client.within(WORK, close_runs(&client, None)).await?;
             } else if !abandoned.is_empty() {
-                abandoned = listen::within(WORK, close_runs(&client, Some(abandoned.as_slice()))).await?;
+                abandoned = client.within(WORK, close_runs(&client, Some(abandoned.as_slice()))).await?;
             }
         }
         let now = Utc::now();
@@ -190,12 +190,12 @@ async fn close_runs(client: &Client, among: Option<&[i64]>) -> Result<Vec<i64>, 
 }
 
 /// The active jobs; none without our extension (the real one has its own worker).
-async fn load(client: &Client) -> anyhow::Result<Vec<Job>> {
+async fn load(client: &Link) -> anyhow::Result<Vec<Job>> {
     if !listen::is_ours(client, "pg_cron", "cron", "_tell", "ferrobase_cron").await? {
         return Ok(Vec::new());
     }
     let active = "select jobid, schedule, command, database, username from cron.job where active";
-    let rows = listen::within(ANSWER, client.query(active, &[])).await?;
+    let rows = client.within(ANSWER, client.query(active, &[])).await?;
     Ok(rows
         .iter()
         .filter_map(|row| {
@@ -262,14 +262,14 @@ async fn record_and_run(
     if let Some(since) = unless_since {
         // A run is recorded before its lock is released, so that the lock makes this certain.
         let begun = "select exists (select from cron.job_run_details where jobid = $1 and start_time >= $2)";
-        if listen::within(WORK, admin.query_one(begun, &[&job.id, &since])).await?.get(0) {
+        if admin.within(WORK, admin.query_one(begun, &[&job.id, &since])).await?.get(0) {
             return Ok(());
         }
     }
     let insert = "insert into cron.job_run_details (jobid, database, username, command, status, start_time)
                   values ($1, $2, $3, $4, 'running', now()) returning runid";
     let values: [Value<'_>; 4] = [&job.id, &job.database, &job.username, &job.command];
-    let run: i64 = listen::within(WORK, admin.query_one(insert, &values)).await?.get(0);
+    let run: i64 = admin.within(WORK, admin.query_one(insert, &values)).await?.get(0);
     let outcome = match &session {
         Ok(session) => tokio::select! {
             outcome = session.run(&job.command) => outcome,
@@ -287,7 +287,7 @@ async fn record_and_run(
         }
     };
     let update = "update cron.job_run_details set status = $2, return_message = $3, end_time = now() where runid = $1";
-    listen::within(WORK, admin.execute(update, &[&run, &status, &message])).await?;
+    admin.within(WORK, admin.execute(update, &[&run, &status, &message])).await?;
     if let Ok(session) = session {
         session.close(job).await;
     }

@@ -7,9 +7,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
-use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
-use super::listen::{self, WORK, stopped};
+use super::listen::{self, Link, WORK, stopped};
 use super::metrics::REQUESTS;
 use super::outbound::{self, Outbound, PublicOnly};
 use super::{JobsConfig, LOOK_EVERY};
@@ -25,6 +25,8 @@ const SHORT: Duration = Duration::from_secs(60);
 const LONG_AT_ONCE: usize = AT_ONCE / 2;
 /// The most bytes of an answer that are stored.
 const KEPT: usize = 4 << 20;
+/// How often an answer is stored that takes too long, as while the table is locked: for ten minutes.
+const ATTEMPTS: u32 = 10;
 /// The most redirects that are followed.
 pub const REDIRECTS: usize = 10;
 /// How often unfetched answers are deleted.
@@ -163,11 +165,13 @@ async fn serve(
         if is_ours {
             // Each answer makes room for queued requests. A stop does not interrupt this: requests that are deleted and
             // not sent would be lost.
-            listen::within(WORK, take(config, &client, http, under_way)).await?;
+            for request in client.within(WORK, take(&client, under_way.room())).await? {
+                under_way.push(config, http, request);
+            }
             if swept.elapsed() > SWEEP_EVERY {
                 swept = Instant::now();
                 let old = "delete from net._http_response where created < now() - interval '6 hours'";
-                listen::within(WORK, client.execute(old, &[])).await?;
+                client.within(WORK, client.execute(old, &[])).await?;
             }
         }
         looks = tokio::select! {
@@ -198,64 +202,63 @@ async fn finish(config: &JobsConfig, under_way: &mut UnderWay) -> anyhow::Result
     Ok(())
 }
 
-/// Takes and sends as many requests as there is room for.
-async fn take(
-    config: &JobsConfig,
-    client: &Client,
-    http: &reqwest::Client,
-    under_way: &mut UnderWay,
-) -> Result<(), tokio_postgres::Error> {
-    let (all, long) = under_way.room();
+/// Takes as many requests as there is room for. The transaction ends when they are here: what a connection took that was
+/// lost meanwhile stays in the queue.
+async fn take(client: &Link, (all, long): (usize, usize)) -> Result<Vec<Queued>, tokio_postgres::Error> {
     if all == 0 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let count = |room: usize| i64::try_from(room).unwrap_or(0);
+    let (all, long) = (count(all), count(long));
     let most = i32::try_from(SHORT.as_millis()).unwrap_or(i32::MAX);
-    let rows = client
-        .query(
-            "with long as (
-               select id from net.http_request_queue where timeout_milliseconds > $3
-               order by id limit $2 for update skip locked),
-             short as (
-               select id from net.http_request_queue where timeout_milliseconds <= $3
-               order by id limit $1 for update skip locked),
-             taken as (select id from (table long union all table short) either order by id limit $1)
-             delete from net.http_request_queue where id in (table taken)
-             returning id, method::text, url, headers, body, timeout_milliseconds",
-            &[&count(all), &count(long), &most],
-        )
-        .await?;
-    for row in rows {
-        let request = Queued {
-            id: row.get(0),
-            method: row.get(1),
-            url: row.get(2),
-            headers: row.get(3),
-            body: row.get(4),
-            timeout: timeout(row.get(5)),
-        };
-        under_way.push(config, http, request);
-    }
-    Ok(())
+    let values: [Value<'_>; 3] = [&all, &long, &most];
+    let taken = client.query(
+        "with long as (
+           select id from net.http_request_queue where timeout_milliseconds > $3
+           order by id limit $2 for update skip locked),
+         short as (
+           select id from net.http_request_queue where timeout_milliseconds <= $3
+           order by id limit $1 for update skip locked),
+         taken as (select id from (table long union all table short) either order by id limit $1)
+         delete from net.http_request_queue where id in (table taken)
+         returning id, method::text, url, headers, body, timeout_milliseconds",
+        &values,
+    );
+    let ((), rows) = futures_util::try_join!(client.batch_execute("begin"), taken)?;
+    client.batch_execute("commit").await?;
+    let queued = |row: &tokio_postgres::Row| Queued {
+        id: row.get(0),
+        method: row.get(1),
+        url: row.get(2),
+        headers: row.get(3),
+        body: row.get(4),
+        timeout: timeout(row.get(5)),
+    };
+    Ok(rows.iter().map(queued).collect())
 }
 
 fn timeout(milliseconds: i32) -> Duration {
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)).min(LONGEST)
 }
 
-/// Stores an answer. One that a project's trigger or constraint refuses is lost, without affecting others.
-async fn record(client: &Client, id: i64, answer: &Answer) -> anyhow::Result<()> {
+/// Stores an answer, if need be after [`ATTEMPTS`]. One that a project's trigger or constraint refuses is lost, without affecting others.
+async fn record(client: &Link, id: i64, answer: &Answer) -> anyhow::Result<()> {
     REQUESTS.note(answer.status.is_some());
     let insert =
         "insert into net._http_response (id, status_code, content_type, headers, content, timed_out, error_msg)
                   values ($1, $2, $3, $4, $5, $6, $7)";
     let values: [Value<'_>; 7] =
         [&id, &answer.status, &answer.content_type, &answer.headers, &answer.content, &answer.timed_out, &answer.error];
-    let kept = tokio::time::timeout(WORK, client.execute(insert, &values)).await;
-    let kept = kept.map_err(|_| anyhow::anyhow!("the database does not answer"))?;
-    if let Err(error) = kept {
+    let mut attempts = 1;
+    while let Err(error) = client.within(WORK, client.execute(insert, &values)).await {
+        let refusal = error.downcast_ref().and_then(tokio_postgres::Error::code);
+        if refusal == Some(&SqlState::QUERY_CANCELED) && attempts < ATTEMPTS {
+            attempts += 1;
+            continue;
+        }
         tracing::warn!(id, %error, "the response to a queued HTTP request could not be stored");
-        anyhow::ensure!(!client.is_closed(), "the connection was lost");
+        anyhow::ensure!(refusal.is_some(), "the connection was lost");
+        break;
     }
     Ok(())
 }

@@ -110,6 +110,51 @@ async fn a_request_that_is_being_taken_at_a_stop_is_sent_and_its_response_is_sto
     db.stop().await;
 }
 
+/// Regression: what a lost connection was taking left the queue and was never sent.
+#[tokio::test]
+async fn a_request_that_is_being_taken_when_the_connection_is_lost_stays_in_the_queue() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_net").await.expect("the extension");
+    let slow = "create function public.slow() returns trigger language plpgsql as
+                  $$ begin perform pg_sleep(2); return old; end $$;
+                create trigger slow before delete on net.http_request_queue
+                  for each row execute function public.slow()";
+    query(&db.admin, slow).await.expect("a trigger");
+    let mut config = config(&db).await;
+    let valve = Valve::before(&config.service_url).await;
+    config.service_url = valve.url(&config.service_url);
+    let jobs = Jobs::start(config).expect("jobs");
+    query(&db.url, &format!("select net.http_get('{}')", target(true))).await.expect("a request");
+    let taking = "select exists (select from pg_stat_activity
+                                 where datname = current_database() and wait_event = 'PgSleep')";
+    wait_for(&db, taking).await;
+    valve.cut();
+    wait_for(&db, "select exists (select from net._http_response where status_code = 200)").await;
+    jobs.stop().await;
+    db.stop().await;
+}
+
+/// Regression: a statement that was given up waited on for its lock, and its session kept the schedule.
+#[tokio::test]
+async fn a_connection_that_waits_for_a_locked_table_gives_the_schedule_back() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    query(&db.url, "select cron.schedule('each second', '1 second', 'select 1')").await.expect("a job");
+    let holder = connect(&db.admin).await;
+    holder.batch_execute("begin; lock cron.job in access exclusive mode").await.expect("a lock");
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
+    let waits = "exists (select from pg_locks l join pg_database d on d.oid = l.database
+                         where datname = current_database() and relation = 'cron.job'::regclass and not granted)";
+    wait_for(&db, &format!("select {waits}")).await;
+    let has = "exists (select from pg_locks l join pg_database d on d.oid = l.database
+                       where datname = current_database() and locktype = 'advisory' and objid = 1668444014)";
+    wait_for(&db, &format!("select not {waits} and not {has}")).await;
+    holder.batch_execute("rollback").await.expect("unlocked");
+    wait_for(&db, "select exists (select from cron.job_run_details where status = 'succeeded')").await;
+    jobs.stop().await;
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn a_run_that_a_dead_server_left_in_postgresql_is_neither_repeated_nor_marked_as_failed_while_it_goes_on() {
     let db = Fixture::with_platform().await;
