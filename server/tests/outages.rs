@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ferrobase::config::Source;
-use ferrobase::db::{Pool, PoolOptions};
+use ferrobase::db::{self, Pool, PoolOptions};
 use ferrobase::rest::live::Live;
 use futures_util::join;
 use serde_json::json;
@@ -115,6 +115,20 @@ async fn a_statement_to_a_host_that_hangs_fails_while_another_host_is_well() {
         assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     }
     pool.lease().await.expect("a new connection").batch_execute("select 1").await.expect("an answer");
+}
+
+/// Regression: each such connection waited for the silent host.
+#[tokio::test]
+async fn connections_outside_of_pools_try_a_silent_host_last_too() {
+    let database = Database::new(Template::Empty).await;
+    let valve = Valve::before(&database.url).await;
+    valve.freeze();
+    let config = valve.before_own_host(&database.url).parse().expect("a URL");
+    db::connect_client(&config).await.expect("the second host");
+    let started = Instant::now();
+    let (client, connection) = db::connect(&config).await.expect("the second host");
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    drop((client, connection));
 }
 
 /// Regression: such a statement waited for a quarter of an hour, because the check's new connection is well.

@@ -7,7 +7,7 @@
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
@@ -126,6 +126,9 @@ impl Opened {
     }
 }
 
+/// The silent addresses of all connections without a [`Pulse`], which try them last.
+static SILENT: LazyLock<SilentAddresses> = LazyLock::new(SilentAddresses::default);
+
 /// A connection outside of any pool, for `LISTEN` and for commands; the second half must be polled.
 pub async fn connect(config: &Config) -> Result<(tokio_postgres::Client, Connection), OpenError> {
     Ok(open(config, None).await?.into_halves())
@@ -143,7 +146,7 @@ pub(super) fn open<'a>(config: &'a Config, pulse: Option<&'a Pulse>) -> BoxFutur
         if pulse.is_some_and(Pulse::is_known_silent) {
             return Err(OpenError::Silent("the database does not answer".to_owned()));
         }
-        let known = pulse.map(Pulse::addresses);
+        let known = pulse.map_or(&*SILENT, Pulse::addresses);
         let opened = open_current(config, pulse, known, Purpose::Statements).await;
         if let (Err(OpenError::Silent(_)), Some(pulse)) = (&opened, pulse) {
             pulse.note_silence();
@@ -158,7 +161,7 @@ pub(super) fn open_for_pulse<'a>(
     known: &'a SilentAddresses,
 ) -> BoxFuture<'a, Result<(Client, Address), OpenError>> {
     Box::pin(async move {
-        let opened = open_current(config, None, Some(known), Purpose::Statements).await?;
+        let opened = open_current(config, None, known, Purpose::Statements).await?;
         let address = opened.address.clone();
         Ok((opened.into_client(), address))
     })
@@ -174,7 +177,7 @@ enum Purpose {
 
 /// Opens a connection that reads the database's log.
 pub(super) fn open_replication(config: &Config) -> BoxFuture<'_, Result<Opened, OpenError>> {
-    Box::pin(open_current(config, None, None, Purpose::Replication))
+    Box::pin(open_current(config, None, &SILENT, Purpose::Replication))
 }
 
 /// Opens a connection to the current database. If it was replaced during the attempt, the result is discarded and the
@@ -182,7 +185,7 @@ pub(super) fn open_replication(config: &Config) -> BoxFuture<'_, Result<Opened, 
 async fn open_current(
     config: &Config,
     pulse: Option<&Pulse>,
-    known: Option<&SilentAddresses>,
+    known: &SilentAddresses,
     purpose: Purpose,
 ) -> Result<Opened, OpenError> {
     loop {
@@ -200,7 +203,7 @@ async fn open_current(
 async fn open_first(
     config: &Config,
     pulse: Option<&Pulse>,
-    known: Option<&SilentAddresses>,
+    known: &SilentAddresses,
     purpose: Purpose,
 ) -> Result<Opened, OpenError> {
     let is_random = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
@@ -216,10 +219,9 @@ async fn open_first(
             Ok(outcome) => outcome,
             Err(_) => Err(OpenError::Silent("error connecting to server: connection timed out".to_owned())),
         };
-        match (known, &opened) {
-            (Some(known), Err(OpenError::Unreachable(_) | OpenError::Silent(_))) => known.note(address),
-            (Some(known), Ok(_) | Err(OpenError::Refused(_) | OpenError::Unsuitable(_))) => known.forget(address),
-            (None, _) => {}
+        match &opened {
+            Err(OpenError::Unreachable(_) | OpenError::Silent(_)) => known.note(address),
+            Ok(_) | Err(OpenError::Refused(_) | OpenError::Unsuitable(_)) => known.forget(address),
         }
         opened
     };
@@ -249,7 +251,7 @@ async fn open_first(
             }
         };
         for address in candidates {
-            if known.is_some_and(|known| known.is_last(&address)) {
+            if known.is_last(&address) {
                 last.push((address, hostname));
                 continue;
             }
