@@ -117,6 +117,24 @@ async fn a_statement_to_a_host_that_hangs_fails_while_another_host_is_well() {
     pool.lease().await.expect("a new connection").batch_execute("select 1").await.expect("an answer");
 }
 
+/// Regression: one silence at an address ended all long statements there from then on.
+#[tokio::test]
+async fn a_long_statement_continues_at_a_host_that_answers_again() {
+    let database = Database::new(Template::Empty).await;
+    let valve = Valve::before(&database.url).await;
+    let pool = pool(&valve.before_own_host(&database.url), 1);
+    drop(pool.lease().await.expect("a connection to the first host"));
+    valve.freeze();
+    until("the second host is found", async || {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        pool.answers().await.is_ok()
+    })
+    .await;
+    valve.thaw();
+    let lease = pool.lease().await.expect("the idle connection");
+    lease.batch_execute("select pg_sleep(7)").await.expect("it may take its time");
+}
+
 /// Regression: each such connection waited for the silent host.
 #[tokio::test]
 async fn connections_outside_of_pools_try_a_silent_host_last_too() {

@@ -27,7 +27,7 @@ use super::address::{Address, SilentAddresses};
 use super::cancel::{Cancel, Registration};
 #[cfg(target_os = "linux")]
 use super::limits::UNACKNOWLEDGED;
-use super::limits::{CANCEL, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, OPEN};
+use super::limits::{CANCEL, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, OPEN, PULSE};
 use super::socket::{Guard, Socket, Stream, Watch};
 use super::wire::Wire;
 use super::{Client, DbError, Pulse, replaced, tls, with_causes};
@@ -43,6 +43,9 @@ pub enum OpenError {
     /// The server answers, and is not what `target_session_attrs` asks for.
     #[error("{0}")]
     Unsuitable(String),
+    /// The attempt failed on our side, or at the encryption: no fault of the address.
+    #[error("{0}")]
+    Failed(String),
     /// PostgreSQL refused.
     #[error("{}", with_causes(.0))]
     Refused(tokio_postgres::Error),
@@ -54,19 +57,26 @@ impl From<OpenError> for DbError {
     }
 }
 
-/// Cancels a connection's statement.
-struct Canceller {
-    address: Address,
+/// Where a connection goes.
+#[derive(Clone)]
+pub struct Place {
+    pub address: Address,
+    /// As the connection string names it.
     hostname: Option<String>,
+}
+
+/// Cancels a connection's statement.
+struct OverSocket {
+    place: Place,
     token: CancelToken,
 }
 
-impl Cancel for Canceller {
+impl Cancel for OverSocket {
     /// Over a separate connection, as the protocol requires.
     fn cancel(&self) -> BoxFuture<'_, Result<(), DbError>> {
         let sent = async {
-            let stream = open_stream(&self.address).await.map_err(|error| unreachable(&error))?;
-            let keep = Keep::for_host(self.hostname.as_deref())?;
+            let stream = open_stream(&self.place.address).await.map_err(|error| unreachable(&error))?;
+            let keep = Keep::for_host(self.place.hostname.as_deref())?;
             let socket = Socket::new(stream, Watch::default(), None);
             let mut lent = Lent { stays_open: true, ..Lent::new(socket) };
             self.token.cancel_query_raw(lent.clone(), keep).await?;
@@ -222,6 +232,7 @@ async fn open_first(
         match &opened {
             Err(OpenError::Unreachable(_) | OpenError::Silent(_)) => known.note(address),
             Ok(_) | Err(OpenError::Refused(_) | OpenError::Unsuitable(_)) => known.forget(address),
+            Err(OpenError::Failed(_)) => {}
         }
         opened
     };
@@ -285,7 +296,7 @@ async fn open_at(
     let watch = Watch::default();
     let guard = pulse.map(|pulse| Guard {
         pulse: pulse.clone(),
-        address: address.clone(),
+        place: Place { address: address.clone(), hostname: hostname.map(str::to_owned) },
         acknowledgements: match &stream {
             Stream::Tcp(stream) if limits_acknowledgements(config) => Acknowledgements::of(stream).ok(),
             Stream::Tcp(_) | Stream::Unix(_) | Stream::Tls(_) => None,
@@ -293,20 +304,14 @@ async fn open_at(
     });
     let lent = Lent::new(Socket::new(stream, watch.clone(), guard));
     lent.edited.lock().wanted = purpose == Purpose::Replication;
-    let keep = Keep::for_host(hostname).map_err(|error| OpenError::Unreachable(error.to_string()))?;
-    let (client, mut connection) = config.connect_raw(lent.clone(), keep).await.map_err(|error| {
-        if error.as_db_error().is_some() {
-            OpenError::Refused(error)
-        } else {
-            OpenError::Unreachable(with_causes(&error))
-        }
-    })?;
+    let keep = Keep::for_host(hostname).map_err(|error| OpenError::Failed(error.to_string()))?;
+    let (client, mut connection) = config.connect_raw(lent.clone(), keep).await.map_err(not_logged_in)?;
     // A stream of changes does not answer statements.
     if purpose == Purpose::Statements {
         demand(&client, &mut connection, config.get_target_session_attrs()).await?;
     }
-    let canceller =
-        Canceller { address: address.clone(), hostname: hostname.map(str::to_owned), token: client.cancel_token() };
+    let place = Place { address: address.clone(), hostname: hostname.map(str::to_owned) };
+    let canceller = OverSocket { place, token: client.cancel_token() };
     let registration = Registration::new(Arc::new(canceller));
     Ok(Opened { client, connection, lent, watch, registration, address, database })
 }
@@ -391,8 +396,52 @@ fn limits_acknowledgements(config: &Config) -> bool {
     has_default_keepalives && config.get_tcp_user_timeout().is_none()
 }
 
+/// Whether something answers at `place` within [`PULSE`], whatever it says; true if it could not be asked.
+pub(super) fn answers_at<'a>(config: &'a Config, place: &'a Place) -> BoxFuture<'a, bool> {
+    Box::pin(async move {
+        let asked = async {
+            let hostname = place.hostname.as_deref();
+            match open_at(config, place.address.clone(), hostname, None, Purpose::Statements).await {
+                // A login may be answered where statements are not.
+                Ok(opened) => {
+                    let answer = opened.into_client().batch_execute("select 1").await;
+                    answer.is_ok() || answer.is_err_and(|error| error.as_db_error().is_some())
+                }
+                Err(OpenError::Unreachable(_) | OpenError::Silent(_)) => false,
+                Err(OpenError::Refused(_) | OpenError::Unsuitable(_) | OpenError::Failed(_)) => true,
+            }
+        };
+        timeout(PULSE, asked).await.unwrap_or(false)
+    })
+}
+
 fn unreachable(error: &io::Error) -> OpenError {
-    OpenError::Unreachable(format!("error connecting to server: {error}"))
+    let text = format!("error connecting to server: {error}");
+    if is_ours(error) { OpenError::Failed(text) } else { OpenError::Unreachable(text) }
+}
+
+/// Whether this machine lacks something: file descriptors, ports, memory, rights.
+fn is_ours(error: &io::Error) -> bool {
+    let has_no_file = match error.raw_os_error() {
+        #[cfg(unix)]
+        Some(code) => [libc::EMFILE, libc::ENFILE, libc::ENOBUFS].contains(&code),
+        _ => false,
+    };
+    let ours = [ErrorKind::AddrNotAvailable, ErrorKind::OutOfMemory, ErrorKind::PermissionDenied];
+    has_no_file || ours.contains(&error.kind())
+}
+
+fn not_logged_in(error: tokio_postgres::Error) -> OpenError {
+    if error.as_db_error().is_some() {
+        return OpenError::Refused(error);
+    }
+    let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    let broken = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+    // What is not about the connection is about encryption or passwords.
+    let is_broken =
+        error.is_closed() || broken.is_some_and(|cause| cause.kind() != ErrorKind::InvalidData && !is_ours(cause));
+    let text = with_causes(&error);
+    if is_broken { OpenError::Unreachable(text) } else { OpenError::Failed(text) }
 }
 
 /// A socket that can be taken back from its user.
@@ -570,6 +619,39 @@ mod tests {
         let socket = SockRef::from(&stream);
         assert!(!socket.keepalive().expect("a flag"));
         assert_eq!(socket.tcp_user_timeout().expect("a time"), None);
+    }
+
+    /// Regression: a lack of file descriptors, and a certificate that is refused, made an address a silent one.
+    #[tokio::test]
+    async fn what_this_machine_lacks_and_faults_of_encryption_are_no_silence() {
+        let reset = io::Error::from(ErrorKind::ConnectionReset);
+        assert!(matches!(unreachable(&reset), OpenError::Unreachable(_)));
+        #[cfg(unix)]
+        assert!(matches!(unreachable(&io::Error::from_raw_os_error(libc::EMFILE)), OpenError::Failed(_)));
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        // It refuses encryption, speaks none, or hangs up.
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            for answer in ["N", "SThis is no TLS.", ""] {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 64]).await;
+                let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await;
+                if !answer.is_empty() {
+                    open.push(stream);
+                }
+            }
+        });
+        let config: Config = format!("postgresql://me@127.0.0.1:{port}/d?sslmode=require").parse().expect("a URL");
+        let mut outcomes = Vec::new();
+        for _ in 0..3 {
+            outcomes.push(open_first(&config, None, &SilentAddresses::default(), Purpose::Statements).await.err());
+        }
+        let [Some(OpenError::Failed(_)), Some(OpenError::Failed(_)), Some(OpenError::Unreachable(_))] = &outcomes[..]
+        else {
+            panic!("{outcomes:?}")
+        };
     }
 
     #[test]

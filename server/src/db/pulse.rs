@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -15,7 +16,7 @@ use tokio_postgres::config::TargetSessionAttrs;
 
 use super::address::{Address, SilentAddresses};
 use super::limits::{DOWN, PULSE, PULSE_AGE};
-use super::open::{OpenError, open_for_pulse};
+use super::open::{OpenError, Place, answers_at, open_for_pulse};
 use super::pool::named;
 use super::{Client, DbError, with_causes};
 
@@ -36,6 +37,8 @@ struct Shared {
     /// When PostgreSQL was last found silent.
     silent: parking_lot::Mutex<Option<Instant>>,
     addresses: SilentAddresses,
+    /// When an address that was found silent was last asked again in vain.
+    asked_again: Mutex<HashMap<Address, Instant>>,
 }
 
 #[derive(Default)]
@@ -57,7 +60,8 @@ struct Opened {
 enum Sign {
     /// It works at this address.
     Well(Address),
-    /// It answers with an error: starting up, out of connections, no primary among the hosts.
+    /// It answers with an error: starting up, out of connections, no primary among the hosts. Or it could not be asked,
+    /// for which it is not to blame.
     Refuses(String),
     /// A connection is being opened; some host may be silent, others were not tried yet.
     Connecting,
@@ -79,8 +83,9 @@ impl Pulse {
     }
 
     fn of(config: Config, behind: Option<Self>) -> Self {
-        let (state, silent, addresses) = (Mutex::default(), parking_lot::Mutex::default(), SilentAddresses::default());
-        Self { shared: Arc::new(Shared { config, behind, state, silent, addresses }) }
+        let (state, silent) = (Mutex::default(), parking_lot::Mutex::default());
+        let (addresses, asked_again) = (SilentAddresses::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { config, behind, state, silent, addresses, asked_again }) }
     }
 
     /// Whether PostgreSQL works. Takes at most [`PULSE`], plus the wait for concurrent callers.
@@ -96,16 +101,38 @@ impl Pulse {
         Ok(())
     }
 
-    /// Whether anything answers at `address`. Where that is not known yet, yes.
-    pub(super) async fn is_alive(&self, address: &Address) -> bool {
-        let (own, behind) = futures_util::join!(self.ask(), self.ask_behind());
+    /// Whether anything answers at `place`. Where that is not known yet, yes.
+    pub(super) async fn is_alive(&self, place: &Place) -> bool {
+        let silent = &self.shared.addresses;
+        // A single failed attempt, maybe long ago, says little about the connections there.
+        let was_silent = silent.has(&place.address);
+        let (own, behind, ()) = futures_util::join!(self.ask(), self.ask_behind(), self.ask_again(place));
         let is_silent = match own {
-            Sign::Well(here) if here == *address => false,
-            // No host could be tried.
-            Sign::Silent(_) if self.shared.addresses.is_empty() => true,
-            _ => self.shared.addresses.has(address),
+            Sign::Well(here) if here == place.address => false,
+            // All hosts have just been tried, or none could be.
+            Sign::Silent(_) => silent.is_empty() || silent.has(&place.address),
+            Sign::Well(_) | Sign::Refuses(_) | Sign::Connecting => was_silent && silent.has(&place.address),
         };
         !is_silent && !matches!(behind, Some(Sign::Silent(_)))
+    }
+
+    /// Asks at a place where nothing answered earlier. Callers share the result.
+    async fn ask_again(&self, place: &Place) {
+        let Shared { config, addresses, asked_again, .. } = &*self.shared;
+        if !addresses.has(&place.address) {
+            return;
+        }
+        let mut asked_again = asked_again.lock().await;
+        let is_known = asked_again.get(&place.address).is_some_and(|at| at.elapsed() < PULSE_AGE);
+        if is_known || !addresses.has(&place.address) {
+            return;
+        }
+        if answers_at(config, place).await {
+            asked_again.remove(&place.address);
+            addresses.forget(&place.address);
+        } else {
+            asked_again.insert(place.address.clone(), Instant::now());
+        }
     }
 
     /// Notes that a caller waited for PostgreSQL without an answer.
@@ -188,7 +215,7 @@ impl State {
                 Sign::Well(address)
             }
             Err(OpenError::Refused(error)) => Sign::Refuses(with_causes(&error)),
-            Err(OpenError::Unsuitable(text)) => Sign::Refuses(text),
+            Err(OpenError::Unsuitable(text) | OpenError::Failed(text)) => Sign::Refuses(text),
             Err(error @ (OpenError::Silent(_) | OpenError::Unreachable(_))) => Sign::Silent(error.to_string()),
         }
     }

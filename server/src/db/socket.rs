@@ -18,8 +18,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::Pulse;
 use super::acknowledgements::Acknowledgements;
-use super::address::Address;
 use super::limits::{SILENCE, UNACKNOWLEDGED};
+use super::open::Place;
 
 /// Whether an answer is awaited on a connection. Clones share the state.
 #[derive(Clone, Default)]
@@ -55,7 +55,7 @@ pub struct Guard {
     /// The check of the database.
     pub pulse: Pulse,
     /// Where this connection goes.
-    pub address: Address,
+    pub place: Place,
     /// None if the connection string limits how long they may be missing.
     pub acknowledgements: Option<Acknowledgements>,
 }
@@ -94,8 +94,8 @@ impl Socket {
             }
             ready!(silence.timer.as_mut().poll(cx));
             if silence.reads == reads {
-                let (pulse, address) = (guard.pulse.clone(), guard.address.clone());
-                silence.asked = Some(Box::pin(async move { pulse.is_alive(&address).await }));
+                let (pulse, place) = (guard.pulse.clone(), guard.place.clone());
+                silence.asked = Some(Box::pin(async move { pulse.is_alive(&place).await }));
             } else {
                 silence.reads = reads;
                 silence.timer.as_mut().reset(Instant::now() + SILENCE);

@@ -73,7 +73,10 @@ impl From<tokio_postgres::Error> for MigrateError {
 pub fn unopened(error: OpenError) -> MigrateError {
     MigrateError::Connect(match error {
         OpenError::Refused(refusal) => describe(&refusal),
-        OpenError::Unreachable(text) | OpenError::Silent(text) | OpenError::Unsuitable(text) => text,
+        OpenError::Unreachable(text)
+        | OpenError::Silent(text)
+        | OpenError::Unsuitable(text)
+        | OpenError::Failed(text) => text,
     })
 }
 
