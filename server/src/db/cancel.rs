@@ -52,7 +52,21 @@ impl Registration {
     }
 }
 
+/// Cancels the statement of a connection that [`cancel_all`] leaves alone.
+pub struct Canceller(Arc<dyn Cancel>);
+
+impl Canceller {
+    /// Within [`limits::CANCEL`](super::limits::CANCEL).
+    pub async fn cancel(&self) -> Result<(), DbError> {
+        self.0.cancel().await
+    }
+}
+
 impl Registration {
+    pub fn into_canceller(self) -> Canceller {
+        Canceller(self.canceller.clone())
+    }
+
     async fn cancelled(mut self) {
         if let Err(error) = self.canceller.cancel().await {
             tracing::warn!(%error, "an abandoned statement could not be cancelled");

@@ -25,14 +25,14 @@ mod transaction;
 mod unit;
 mod wire;
 
-pub use cancel::cancel_all;
+pub use cancel::{Canceller, cancel_all};
 pub use causes::with_causes;
 pub use client::{Client, Value};
 pub use exclusive::{Asker, ExclusiveOptions, ExclusivePool, PoolFigures};
 pub use lease::Lease;
 pub use limits::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES};
-pub use listening::lost;
-pub use open::{Connection, NOTICE_OUR_DEATH, OpenError, connect, connect_client};
+pub use listening::{lost, lost_after};
+pub use open::{Connection, NOTICE_OUR_DEATH, OpenError, connect, connect_cancellable, connect_client};
 pub use pool::{DbError, Pool, PoolOptions, RETRY_AFTER, RETRY_AFTER_OVERLOAD, is_unavailable};
 pub use pulse::Pulse;
 pub use statement::{Ask, Statement};

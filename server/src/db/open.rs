@@ -24,7 +24,7 @@ use tokio_postgres::{CancelToken, Config};
 
 use super::acknowledgements::Acknowledgements;
 use super::address::{Address, SilentAddresses};
-use super::cancel::{Cancel, Registration};
+use super::cancel::{Cancel, Canceller, Registration};
 #[cfg(target_os = "linux")]
 use super::limits::UNACKNOWLEDGED;
 use super::limits::{CANCEL, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, OPEN, PULSE};
@@ -138,6 +138,14 @@ impl Opened {
 
 /// The silent addresses of all connections without a [`Pulse`], which try them last.
 static SILENT: LazyLock<SilentAddresses> = LazyLock::new(SilentAddresses::default);
+
+/// The same as [`connect`], for statements that are cancelled on request.
+pub async fn connect_cancellable(
+    config: &Config,
+) -> Result<(tokio_postgres::Client, Connection, Canceller), OpenError> {
+    let Opened { client, connection, registration, .. } = open(config, None).await?;
+    Ok((client, connection, registration.into_canceller()))
+}
 
 /// A connection outside of any pool, for `LISTEN` and for commands; the second half must be polled.
 pub async fn connect(config: &Config) -> Result<(tokio_postgres::Client, Connection), OpenError> {

@@ -23,7 +23,7 @@ use super::metrics::{HAS_SCHEDULE, RUNS};
 use super::minutes::{Minutes, Which};
 use super::pending::Pending;
 use super::schedule::Schedule;
-use crate::db::{self, NOTICE_OUR_DEATH, Value, replaced};
+use crate::db::{self, Canceller, NOTICE_OUR_DEATH, Value, replaced};
 
 /// The advisory lock of the server that runs the schedule ("cron" in ASCII).
 const LOCK: i64 = 0x63_72_6f_6e;
@@ -36,6 +36,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 const ASK_EVERY: Duration = Duration::from_secs(15);
 /// By how many seconds PostgreSQL's clock may be behind that of a server: a run may seem to begin before its minute.
 const CLOCK_DIFFERENCE: i64 = 10;
+/// After how many missing answers in a row, a minute, a run ends because its server has gone. A paused machine comes back.
+const MISSING: u32 = 4;
 
 #[derive(Clone)]
 struct Job {
@@ -251,7 +253,7 @@ async fn record_and_run(
     unless_since: Option<DateTime<Utc>>,
     database: u64,
 ) -> anyhow::Result<()> {
-    let (admin, _told) = listen::connect(&config.service_url).await?;
+    let (mut admin, _told) = listen::connect(&config.service_url).await?;
     let Some(session) = Session::open(config, job).await.transpose() else {
         tracing::debug!(job = job.id, "a job is not started: a run that a former server began has not ended");
         return Ok(());
@@ -274,7 +276,14 @@ async fn record_and_run(
         Ok(session) => tokio::select! {
             outcome = session.run(&job.command) => outcome,
             // The command may take its time, but the server has to answer others.
-            error = db::lost(&admin, "select 1") => Err(format!("connection lost: {error}")),
+            error = db::lost_after(&admin, "select 1", MISSING) => {
+                // It would go on, and the next run would be left out.
+                if let Err(error) = session.canceller.cancel().await {
+                    tracing::debug!(job = job.id, %error, "a job on a lost connection could not be cancelled");
+                }
+                (admin, _) = listen::connect(&config.service_url).await?;
+                Err(format!("connection lost: {error}"))
+            }
         },
         Err(error) => Err(error.clone()),
     };
@@ -297,6 +306,7 @@ async fn record_and_run(
 /// The connection of a run, with the lock on its job.
 struct Session {
     client: Client,
+    canceller: Canceller,
     /// The task of the connection; ends with this.
     _driver: JoinSet<Result<(), tokio_postgres::Error>>,
 }
@@ -319,8 +329,8 @@ impl Session {
             ));
         }
         login.dbname(&job.database).application_name("pg_cron");
-        let (client, connection) =
-            crate::db::connect(&login).await.map_err(|error| format!("connection failed: {error}"))?;
+        let (client, connection, canceller) =
+            db::connect_cancellable(&login).await.map_err(|error| format!("connection failed: {error}"))?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let begun = async {
@@ -332,7 +342,7 @@ impl Session {
             return Err("connection failed: the database does not answer".to_owned());
         };
         let locked: bool = begun.map_err(|error| format!("connection failed: {}", words(&error)))?.get(0);
-        Ok(locked.then_some(Self { client, _driver: driver }))
+        Ok(locked.then_some(Self { client, canceller, _driver: driver }))
     }
 
     /// Runs the command; the result is in `psql`'s words.

@@ -155,6 +155,44 @@ async fn a_connection_that_waits_for_a_locked_table_gives_the_schedule_back() {
     db.stop().await;
 }
 
+/// Regression: five seconds without an answer ended a job of any length, whose statement went on.
+#[tokio::test]
+async fn a_job_survives_a_short_silence_and_is_cancelled_once_its_connection_is_lost() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    let mut config = config(&db).await;
+    let valve = Valve::before(&config.service_url).await;
+    config.service_url = valve.url(&config.service_url);
+    query(&db.url, "select cron.schedule('long', '1 second', 'select pg_sleep(22)')").await.expect("a job");
+    let jobs = Jobs::start(config).expect("jobs");
+    wait_for(&db, "select exists (select from cron.job_run_details where status = 'running')").await;
+    // Over the first question, which is asked after ten seconds.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    valve.freeze();
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    valve.thaw();
+    wait_for(&db, "select status <> 'running' from cron.job_run_details order by runid limit 1").await;
+    let first = "select status from cron.job_run_details order by runid limit 1";
+    assert_eq!(db.one(first).await, "succeeded");
+
+    let second = "from cron.job_run_details where status = 'running' order by runid desc limit 1";
+    wait_for(&db, &format!("select exists (select {second})")).await;
+    let run = db.one(&format!("select runid {second}")).await;
+    valve.cut();
+    let outcome = format!("from cron.job_run_details where runid = {run}");
+    wait_for(&db, &format!("select status = 'failed' {outcome}")).await;
+    let message = db.one(&format!("select return_message {outcome}")).await;
+    assert!(message.starts_with("connection lost"), "{message}");
+    let runs_on = format!(
+        "select exists (select from pg_stat_activity
+                                  where datname = current_database() and state = 'active' and query like '%pg_sleep(22)'
+                                        and query_start < (select end_time {outcome}))"
+    );
+    assert_eq!(db.one(&runs_on).await, "f");
+    jobs.stop().await;
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn a_run_that_a_dead_server_left_in_postgresql_is_neither_repeated_nor_marked_as_failed_while_it_goes_on() {
     let db = Fixture::with_platform().await;
