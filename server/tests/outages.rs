@@ -135,6 +135,18 @@ async fn a_long_statement_continues_at_a_host_that_answers_again() {
     lease.batch_execute("select pg_sleep(7)").await.expect("it may take its time");
 }
 
+/// Regression: with few questions, a slow login was thrown away each time.
+#[tokio::test]
+async fn a_check_whose_login_takes_longer_than_a_caller_waits_succeeds_with_the_next_question() {
+    let database = Database::new(Template::Empty).await;
+    let valve = Valve::before(&database.url).await;
+    valve.slow(Duration::from_millis(300));
+    let pool = pool(&valve.url(&database.url), 1);
+    assert!(pool.answers().await.is_err(), "the login takes longer");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    pool.answers().await.expect("well");
+}
+
 /// Regression: each such connection waited for the silent host.
 #[tokio::test]
 async fn connections_outside_of_pools_try_a_silent_host_last_too() {

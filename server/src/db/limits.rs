@@ -22,6 +22,9 @@ pub const PULSE: Duration = Duration::from_secs(2);
 /// How long its result is reused.
 pub const PULSE_AGE: Duration = Duration::from_millis(500);
 
+/// How long a pooler's login counts that ended while nobody asked: a slow one takes longer than a caller waits.
+pub const LOGIN_AGE: Duration = Duration::from_secs(10);
+
 /// How long no connection is opened after PostgreSQL was found silent.
 pub const DOWN: Duration = Duration::from_secs(1);
 

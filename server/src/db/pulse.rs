@@ -15,7 +15,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::TargetSessionAttrs;
 
 use super::address::{Address, SilentAddresses};
-use super::limits::{DOWN, PULSE, PULSE_AGE};
+use super::limits::{DOWN, LOGIN_AGE, PULSE, PULSE_AGE};
 use super::open::{OpenError, Place, answers_at, open_for_pulse};
 use super::pool::named;
 use super::{Client, DbError, with_causes};
@@ -181,42 +181,48 @@ impl State {
     /// Within [`PULSE`].
     async fn ask(&mut self, shared: &Arc<Shared>) -> Sign {
         let deadline = Instant::now() + PULSE;
-        if let Some((client, address)) = self.client.take() {
-            match timeout_at(deadline, client.batch_execute("select 1")).await {
-                Ok(Ok(())) => {
-                    shared.addresses.forget(&address);
-                    self.client = Some((client, address.clone()));
-                    return Sign::Well(address);
-                }
-                // The connection has ended. A new one will show why.
-                Ok(Err(_)) => {}
-                Err(_) => {
-                    shared.addresses.note(&address);
-                    self.opening(shared);
-                    return Sign::Silent(NO_ANSWER.to_owned());
+        loop {
+            if let Some((client, address)) = self.client.take() {
+                match timeout_at(deadline, client.batch_execute("select 1")).await {
+                    Ok(Ok(())) => {
+                        shared.addresses.forget(&address);
+                        self.client = Some((client, address.clone()));
+                        return Sign::Well(address);
+                    }
+                    // The connection has ended. A new one will show why.
+                    Ok(Err(_)) => {}
+                    Err(_) => {
+                        shared.addresses.note(&address);
+                        self.opening(shared);
+                        return Sign::Silent(NO_ANSWER.to_owned());
+                    }
                 }
             }
-        }
-        let opened = loop {
             let Ok(ended) = timeout_at(deadline, self.opening(shared)).await else { return Sign::Connecting };
             self.opening = None;
-            match ended {
-                Ok(opened) if opened.at.elapsed() < PULSE_AGE => break opened,
-                // It ended long before anybody asked.
-                Ok(_) => {}
+            let Opened { outcome, at } = match ended {
+                Ok(opened) => opened,
                 Err(error) => return Sign::Silent(error.to_string()),
-            }
-        };
-        match opened.outcome {
-            Ok((client, address)) => {
-                if shared.behind.is_none() {
+            };
+            let age = at.elapsed();
+            match outcome {
+                Ok((client, address)) if shared.behind.is_none() => {
                     self.client = Some((client, address.clone()));
+                    if age < PULSE_AGE {
+                        return Sign::Well(address);
+                    }
+                    // It was opened long before anybody asked, and is asked now.
                 }
-                Sign::Well(address)
+                Ok((_, address)) if age < LOGIN_AGE => return Sign::Well(address),
+                // Long ago, it says nothing.
+                Ok(_) => {}
+                Err(_) if age >= PULSE_AGE => {}
+                Err(OpenError::Refused(error)) => return Sign::Refuses(with_causes(&error)),
+                Err(OpenError::Unsuitable(text) | OpenError::Failed(text)) => return Sign::Refuses(text),
+                Err(error @ (OpenError::Silent(_) | OpenError::Unreachable(_))) => {
+                    return Sign::Silent(error.to_string());
+                }
             }
-            Err(OpenError::Refused(error)) => Sign::Refuses(with_causes(&error)),
-            Err(OpenError::Unsuitable(text) | OpenError::Failed(text)) => Sign::Refuses(text),
-            Err(error @ (OpenError::Silent(_) | OpenError::Unreachable(_))) => Sign::Silent(error.to_string()),
         }
     }
 
