@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Timelike, Utc};
+use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -21,7 +21,7 @@ use super::JobsConfig;
 use super::listen::{self, ANSWER, Link, WORK, stopped};
 use super::metrics::{HAS_SCHEDULE, RUNS};
 use super::minutes::{Minutes, Which};
-use super::pending::Pending;
+use super::pending::{Missed, Pending};
 use super::schedule::Schedule;
 use crate::db::{self, Canceller, NOTICE_OUR_DEATH, Value, replaced};
 
@@ -39,6 +39,37 @@ const CLOCK_DIFFERENCE: i64 = 10;
 /// After how many missing answers in a row, a minute, a run ends because its server has gone. A paused machine comes back.
 const MISSING: u32 = 4;
 
+/// What remains when the connection is lost.
+struct Progress {
+    /// Of [`replaced::times`].
+    database: u64,
+    /// None before this server had the schedule, and after another one had it.
+    minutes: Option<Minutes>,
+    pending: Pending,
+    /// Jobs that are running.
+    busy: Arc<Mutex<HashSet<i64>>>,
+    /// The ids of the runs that made up for missed ones.
+    made_up: Arc<Mutex<Vec<i64>>>,
+    /// The start of PostgreSQL for which the jobs of the start were due.
+    begun: Option<DateTime<Utc>>,
+    /// The processes of our connections that had the schedule.
+    sessions: Vec<i32>,
+}
+
+impl Progress {
+    fn new(database: u64) -> Self {
+        Self {
+            database,
+            minutes: None,
+            pending: Pending::default(),
+            busy: Arc::default(),
+            made_up: Arc::default(),
+            begun: None,
+            sessions: Vec::new(),
+        }
+    }
+}
+
 #[derive(Clone)]
 struct Job {
     id: i64,
@@ -51,14 +82,18 @@ struct Job {
 pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(usize::from(AT_ONCE)));
     let first = replaced::times();
+    let mut progress = Progress::new(first);
     loop {
         let database = tokio::select! {
             database = replaced::current() => database,
             () = stopped(&mut stop) => break,
         };
+        if progress.database != database {
+            progress = Progress::new(database);
+        }
         let outcome = tokio::select! {
             // The jobs of a new copy of a project have missed nothing.
-            outcome = serve(&config, database, database == first, &places) => outcome,
+            outcome = serve(&config, &mut progress, database == first, &places) => outcome,
             () = stopped(&mut stop) => break,
         };
         HAS_SCHEDULE.store(false, Ordering::Relaxed);
@@ -78,31 +113,51 @@ pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
     let _ = places.acquire_many(u32::from(AT_ONCE)).await;
 }
 
-/// `database`: of [`replaced::times`]. `catches_up`: also runs the current minute's jobs that have not begun, because the
-/// former server ended before.
-async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Arc<Semaphore>) -> anyhow::Result<()> {
+/// `catches_up`: after another server, also runs the current minute's jobs that have not begun.
+async fn serve(
+    config: &JobsConfig,
+    progress: &mut Progress,
+    catches_up: bool,
+    places: &Arc<Semaphore>,
+) -> anyhow::Result<()> {
+    let database = progress.database;
     let (client, mut told) = listen::open(&config.service_url, "ferrobase_cron").await?;
     // The lock ends with the connection.
-    let lock = "select pg_try_advisory_lock($1)";
-    while !client.within(ANSWER, client.query_one(lock, &[&LOCK])).await?.get::<_, bool>(0) {
+    let lock = "select pg_try_advisory_lock($1), pg_backend_pid()";
+    loop {
+        let row = client.within(ANSWER, client.query_one(lock, &[&LOCK])).await?;
+        if row.get(0) {
+            // The former ones have ended, or belong to another PostgreSQL.
+            progress.sessions = vec![row.get(1)];
+            break;
+        }
+        if progress.minutes.is_some() && client.within(ANSWER, has_other(&client, &progress.sessions)).await? {
+            progress.minutes = None;
+        }
         tokio::time::sleep(ASK_EVERY).await;
     }
     HAS_SCHEDULE.store(true, Ordering::Relaxed);
     let runner = Runner {
         config: config.clone(),
         database,
-        busy: Arc::default(),
+        busy: Arc::clone(&progress.busy),
         places: Arc::clone(places),
         ended: Arc::default(),
+        made_up: Arc::clone(&progress.made_up),
     };
+    if progress.pending.is_empty() {
+        runner.made_up.lock().clear();
+    }
     let mut abandoned: Vec<i64> = Vec::new();
     let (mut jobs, mut asked): (Vec<Job>, Option<Instant>) = (Vec::new(), None);
     let mut is_first = true;
     let mut last_run: HashMap<i64, Instant> = HashMap::new();
-    let mut pending = Pending::default();
-    let mut minutes = Minutes::starting(minute_of(Utc::now()));
+    let is_new = progress.minutes.is_none();
+    let minutes = progress.minutes.get_or_insert_with(|| Minutes::starting(minute_of(Utc::now())));
+    let pending = &mut progress.pending;
     let begun: DateTime<Utc> =
         client.within(ANSWER, client.query_one("select pg_postmaster_start_time()", &[])).await?.get(0);
+    let is_after_start = progress.begun != Some(begun);
     loop {
         let mut is_told = false;
         while let Ok(()) = told.try_recv() {
@@ -122,11 +177,9 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
         let now = Utc::now();
         let mut due = minutes.until(minute_of(now));
         // The minute began before this server had the schedule.
-        let catches_up = catches_up && is_first && due.is_empty();
-        if catches_up {
+        if catches_up && is_new && is_first && due.is_empty() {
             due.push((minute_of(now), Which::All));
         }
-        let minute = now - chrono::Duration::seconds(i64::from(now.second()) + CLOCK_DIFFERENCE);
         for job in &jobs {
             match &job.schedule {
                 Schedule::Every(seconds) => {
@@ -137,21 +190,24 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
                     }
                 }
                 // Not again because this server has just got the schedule.
-                Schedule::AtStart if is_first => pending.add(job.id, Some(begun)),
+                Schedule::AtStart if is_first && is_after_start => {
+                    pending.add(job.id, Some(Missed { since: begun, before: None }));
+                }
                 Schedule::AtStart => {}
                 fields @ Schedule::Fields { .. } => {
                     for (of, which) in &due {
                         let time = DateTime::from_timestamp(of * 60, 0);
                         if which.includes(fields) && time.is_some_and(|time| fields.is_due(time)) {
-                            pending.add(job.id, catches_up.then_some(minute));
+                            // Another server may have had the schedule.
+                            pending.add(job.id, is_first.then(|| missed(*of)).flatten());
                         }
                     }
                 }
             }
         }
-        pending.offer(|id, unless_since| {
+        pending.offer(|id, missed| {
             let Some(job) = jobs.iter().find(|job| job.id == id) else { return false };
-            let begins = runner.start(job, unless_since);
+            let begins = runner.start(job, missed);
             if begins {
                 last_run.insert(id, Instant::now());
             }
@@ -159,6 +215,7 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
         });
         if asked.is_some() {
             is_first = false;
+            progress.begun = Some(begun);
         }
         let until_next = 1_000 - u64::from(Utc::now().timestamp_subsec_millis()).min(999);
         tokio::select! {
@@ -170,6 +227,22 @@ async fn serve(config: &JobsConfig, database: u64, catches_up: bool, places: &Ar
 
 fn minute_of(time: DateTime<Utc>) -> i64 {
     time.timestamp().div_euclid(60)
+}
+
+/// When another server would have begun the runs of a minute, as PostgreSQL's clock tells it.
+fn missed(minute: i64) -> Option<Missed> {
+    let since = DateTime::from_timestamp(minute * 60 - CLOCK_DIFFERENCE, 0)?;
+    Some(Missed { since, before: Some(since + chrono::Duration::seconds(60 + CLOCK_DIFFERENCE)) })
+}
+
+/// Whether another server has the schedule: not a lost connection of this one, among `sessions`, that PostgreSQL has not
+/// noticed yet.
+async fn has_other(client: &Client, sessions: &[i32]) -> Result<bool, tokio_postgres::Error> {
+    let held = "select exists (
+                  select from pg_locks l join pg_database b on b.oid = l.database
+                  where l.locktype = 'advisory' and l.classid::bigint << 32 | l.objid::bigint = $1 and l.objsubid = 1
+                        and l.granted and b.datname = current_database() and l.pid <> all($2))";
+    Ok(client.query_one(held, &[&LOCK, &sessions]).await?.get(0))
 }
 
 /// Runs without an outcome, all or among `$1`.
@@ -222,19 +295,21 @@ struct Runner {
     places: Arc<Semaphore>,
     /// Told when a run has ended.
     ended: Arc<Notify>,
+    /// See [`Progress`].
+    made_up: Arc<Mutex<Vec<i64>>>,
 }
 
 impl Runner {
-    /// False if the job is still running, or too many are. `unless_since`: not if another run began since then.
-    fn start(&self, job: &Job, unless_since: Option<DateTime<Utc>>) -> bool {
+    /// False if the job is still running, or too many are. `missed`: not if another run began then.
+    fn start(&self, job: &Job, missed: Option<Missed>) -> bool {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return false };
         if !self.busy.lock().insert(job.id) {
             return false;
         }
         let (config, busy, job, database) = (self.config.clone(), Arc::clone(&self.busy), job.clone(), self.database);
-        let ended = Arc::clone(&self.ended);
+        let (ended, made_up) = (Arc::clone(&self.ended), Arc::clone(&self.made_up));
         tokio::spawn(async move {
-            if let Err(error) = record_and_run(&config, &job, unless_since, database).await
+            if let Err(error) = record_and_run(&config, &job, missed, &made_up, database).await
                 && replaced::times() == database
             {
                 tracing::warn!(job = job.id, %error, "a run of a job could not be recorded");
@@ -250,7 +325,8 @@ impl Runner {
 async fn record_and_run(
     config: &JobsConfig,
     job: &Job,
-    unless_since: Option<DateTime<Utc>>,
+    missed: Option<Missed>,
+    made_up: &Mutex<Vec<i64>>,
     database: u64,
 ) -> anyhow::Result<()> {
     let (mut admin, _told) = listen::connect(&config.service_url).await?;
@@ -261,10 +337,13 @@ async fn record_and_run(
     if replaced::times() != database {
         return Ok(());
     }
-    if let Some(since) = unless_since {
+    if let Some(Missed { since, before }) = missed {
         // A run is recorded before its lock is released, so that the lock makes this certain.
-        let begun = "select exists (select from cron.job_run_details where jobid = $1 and start_time >= $2)";
-        if admin.within(WORK, admin.query_one(begun, &[&job.id, &since])).await?.get(0) {
+        let begun = "select exists (select from cron.job_run_details
+                                    where jobid = $1 and start_time >= $2 and ($3::timestamptz is null or start_time < $3)
+                                          and runid <> all($4))";
+        let made_up = made_up.lock().clone();
+        if admin.within(WORK, admin.query_one(begun, &[&job.id, &since, &before, &made_up])).await?.get(0) {
             return Ok(());
         }
     }
@@ -272,6 +351,9 @@ async fn record_and_run(
                   values ($1, $2, $3, $4, 'running', now()) returning runid";
     let values: [Value<'_>; 4] = [&job.id, &job.database, &job.username, &job.command];
     let run: i64 = admin.within(WORK, admin.query_one(insert, &values)).await?.get(0);
+    if missed.is_some() {
+        made_up.lock().push(run);
+    }
     let outcome = match &session {
         Ok(session) => tokio::select! {
             outcome = session.run(&job.command) => outcome,

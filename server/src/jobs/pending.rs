@@ -1,6 +1,6 @@
 //! The runs of jobs that are due and have not begun, as pg_cron counts them: while a job runs, or too many do, the next runs wait.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use chrono::{DateTime, Utc};
 
@@ -13,24 +13,44 @@ pub struct Pending {
 
 #[derive(Debug, Default)]
 struct Runs {
+    /// Runs that may not be needed, each for the time when it was missed. They come first.
+    missed: VecDeque<Missed>,
+    /// The others.
     count: u32,
-    /// See [`Pending::add`].
-    unless_since: Option<DateTime<Utc>>,
+}
+
+/// A run that another server may have begun: from one time on, and before another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    pub since: DateTime<Utc>,
+    pub before: Option<DateTime<Utc>>,
+}
+
+impl Runs {
+    fn are_none(&self) -> bool {
+        self.count == 0 && self.missed.is_empty()
+    }
 }
 
 impl Pending {
-    /// Adds a run. `unless_since`: it is not needed if another one began since then.
-    pub fn add(&mut self, job: i64, unless_since: Option<DateTime<Utc>>) {
+    /// Adds a run. `missed`: it is not needed if another one began then.
+    pub fn add(&mut self, job: i64, missed: Option<Missed>) {
         let runs = self.runs.entry(job).or_insert_with(|| {
             self.order.push(job);
             Runs::default()
         });
-        runs.count = runs.count.saturating_add(1);
-        runs.unless_since = unless_since.or(runs.unless_since);
+        match missed {
+            Some(missed) => runs.missed.push_back(missed),
+            None => runs.count = runs.count.saturating_add(1),
+        }
     }
 
     pub fn has(&self, job: i64) -> bool {
         self.runs.contains_key(&job)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
     }
 
     /// Forgets the runs of all other jobs.
@@ -40,22 +60,23 @@ impl Pending {
     }
 
     /// Offers a run of each job, the longest waiting first. `begins` returns whether it has begun.
-    pub fn offer(&mut self, mut begins: impl FnMut(i64, Option<DateTime<Utc>>) -> bool) {
+    pub fn offer(&mut self, mut begins: impl FnMut(i64, Option<Missed>) -> bool) {
         let mut again = Vec::new();
         self.order.retain(|job| {
             let Some(runs) = self.runs.get_mut(job) else { return false };
-            if !begins(*job, runs.unless_since) {
+            if !begins(*job, runs.missed.front().copied()) {
                 return true;
             }
-            runs.count -= 1;
-            runs.unless_since = None;
-            if runs.count > 0 {
+            if runs.missed.pop_front().is_none() {
+                runs.count -= 1;
+            }
+            if !runs.are_none() {
                 again.push(*job);
             }
             false
         });
         self.order.extend(again);
-        self.runs.retain(|_, runs| runs.count > 0);
+        self.runs.retain(|_, runs| !runs.are_none());
     }
 }
 
@@ -117,19 +138,19 @@ mod tests {
     }
 
     #[test]
-    fn only_the_run_that_catches_up_may_be_left_out() {
-        let (mut pending, since) = (Pending::default(), Utc::now());
-        let mut offered = Vec::new();
-        pending.add(1, Some(since));
-        pending.offer(|_, unless_since| {
-            offered.push(unless_since);
-            true
-        });
+    fn each_run_that_was_missed_is_offered_for_its_own_time_and_before_the_others() {
+        let (mut pending, first) = (Pending::default(), Utc::now());
+        let missed = |minutes| Missed { since: first + chrono::Duration::minutes(minutes), before: None };
         pending.add(1, None);
-        pending.offer(|_, unless_since| {
-            offered.push(unless_since);
-            true
-        });
-        assert_eq!(offered, [Some(since), None]);
+        pending.add(1, Some(missed(0)));
+        pending.add(1, Some(missed(1)));
+        let mut offered = Vec::new();
+        for _ in 0..4 {
+            pending.offer(|_, missed| {
+                offered.push(missed);
+                true
+            });
+        }
+        assert_eq!(offered, [Some(missed(0)), Some(missed(1)), None]);
     }
 }

@@ -193,6 +193,30 @@ async fn a_job_survives_a_short_silence_and_is_cancelled_once_its_connection_is_
     db.stop().await;
 }
 
+/// Regression: the minutes of an outage were skipped.
+#[tokio::test]
+async fn each_minute_of_an_outage_is_made_up_for() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    let mut config = config(&db).await;
+    let valve = Valve::before(&config.service_url).await;
+    config.service_url = valve.url(&config.service_url);
+    query(&db.url, "select cron.schedule('each minute', '* * * * *', 'select 1')").await.expect("a job");
+    let jobs = Jobs::start(config).expect("jobs");
+    wait_for(&db, "select exists (select from cron.job_run_details where status = 'succeeded')").await;
+    // The connection with the schedule is given up before the minute ends.
+    wait_for(&db, "select extract(second from now()) between 15 and 30").await;
+    valve.freeze();
+    let next = db.one("select date_trunc('minute', now()) + interval '1 minute'").await;
+    let before = db.one(&format!("select '{next}'::timestamptz + interval '1 minute'")).await;
+    until("the next minute has begun", async || db.one(&format!("select now() > '{next}'")).await == "t").await;
+    until("and has ended", async || db.one(&format!("select now() > '{before}'")).await == "t").await;
+    valve.thaw();
+    wait_for(&db, &format!("select count(*) >= 2 from cron.job_run_details where start_time > '{before}'")).await;
+    jobs.stop().await;
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn a_run_that_a_dead_server_left_in_postgresql_is_neither_repeated_nor_marked_as_failed_while_it_goes_on() {
     let db = Fixture::with_platform().await;
@@ -289,6 +313,24 @@ async fn a_job_of_the_start_runs_once_after_a_start_of_postgresql() {
         assert_eq!(db.one(runs).await, "1", "{witness}");
         jobs.stop().await;
     }
+    db.stop().await;
+}
+
+/// Regression: a lost connection repeated such a job if the list of runs had been cleaned.
+#[tokio::test]
+async fn a_lost_connection_is_no_start_of_postgresql() {
+    let db = Fixture::with_platform().await;
+    query(&db.url, "create extension pg_cron").await.expect("the extension");
+    query(&db.url, "select cron.schedule('at start', '@reboot', 'select 1')").await.expect("a job");
+    let jobs = Jobs::start(config(&db).await).expect("jobs");
+    wait_for(&db, "select exists (select from cron.job_run_details where status = 'succeeded')").await;
+    query(&db.admin, "delete from cron.job_run_details").await.expect("cleaned");
+    let sessions = "from pg_stat_activity where datname = current_database() and application_name = 'ferrobase jobs'";
+    query(&db.admin, &format!("select pg_terminate_backend(pid) {sessions}")).await.expect("ended");
+    query(&db.url, "select cron.schedule('witness', '1 second', 'select 2')").await.expect("another job");
+    wait_for(&db, "select count(*) >= 2 from cron.job_run_details where status = 'succeeded'").await;
+    assert_eq!(db.one("select count(*) from cron.job_run_details where command = 'select 1'").await, "0");
+    jobs.stop().await;
     db.stop().await;
 }
 
