@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use rand::seq::SliceRandom;
 use tokio::net::lookup_host;
 
-/// Where a connection goes.
+/// What a connection is opened to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     Tcp(IpAddr, u16),
@@ -27,6 +27,14 @@ impl Address {
         }
         Ok(found)
     }
+}
+
+/// Where a connection goes.
+#[derive(Clone)]
+pub struct Place {
+    pub address: Address,
+    /// As the connection string names it.
+    pub hostname: Option<String>,
 }
 
 /// How long new connections try an address after all others once it was found silent.

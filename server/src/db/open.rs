@@ -23,7 +23,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{CancelToken, Config};
 
 use super::acknowledgements::Acknowledgements;
-use super::address::{Address, SilentAddresses};
+use super::address::{Address, Place, SilentAddresses};
 use super::cancel::{Cancel, Canceller, Registration};
 #[cfg(target_os = "linux")]
 use super::limits::UNACKNOWLEDGED;
@@ -55,14 +55,6 @@ impl From<OpenError> for DbError {
     fn from(error: OpenError) -> Self {
         Self::Connect(error.to_string())
     }
-}
-
-/// Where a connection goes.
-#[derive(Clone)]
-pub struct Place {
-    pub address: Address,
-    /// As the connection string names it.
-    hostname: Option<String>,
 }
 
 /// Cancels a connection's statement.

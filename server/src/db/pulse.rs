@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::Config;
 use tokio_postgres::config::TargetSessionAttrs;
 
-use super::address::{Address, SilentAddresses};
+use super::address::{Address, Place, SilentAddresses};
 use super::limits::{DOWN, LOGIN_AGE, PULSE, PULSE_AGE};
-use super::open::{OpenError, Place, answers_at, open_for_pulse};
+use super::open::{OpenError, answers_at, open_for_pulse};
 use super::pool::named;
 use super::{Client, DbError, with_causes};
 

@@ -18,8 +18,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::Pulse;
 use super::acknowledgements::Acknowledgements;
+use super::address::Place;
 use super::limits::{SILENCE, UNACKNOWLEDGED};
-use super::open::Place;
 
 /// Whether an answer is awaited on a connection. Clones share the state.
 #[derive(Clone, Default)]
