@@ -276,7 +276,8 @@ async fn the_schedule_leaves_a_host_that_hangs() {
     valve.freeze();
     let sessions = "from pg_stat_activity where datname = current_database() and application_name = 'ferrobase jobs'";
     let former = db.one(&format!("select string_agg(pid::text, ', ') {sessions}")).await;
-    let asking = format!("{sessions} and query like '%pg_try_advisory_lock%' and pid not in ({former})");
+    // For the lock, then for who has it.
+    let asking = format!("{sessions} and query ~ 'pg_try_advisory_lock|pg_locks' and pid not in ({former})");
     until("it asks for the schedule at the other host", async || {
         db.one(&format!("select exists (select {asking})")).await == "t"
     })
