@@ -30,6 +30,13 @@ export function Component() {
   const query = useInfiniteQuery(notificationsQuery(user.id, tab));
   const counts = useNotificationCounts(user.id);
   const markAll = useMarkAllRead();
+  // a new notification has the pages read again, which ends the reading of the next one: then it is read after that
+  const showOlder = async (shown: number) => {
+    for (let attempt = 0; attempt < 4; attempt++) {
+      const { data, isError, hasNextPage } = await query.fetchNextPage({ cancelRefetch: false });
+      if (isError || !hasNextPage || (data?.length ?? 0) > shown) return;
+    }
+  };
   return (
     <DashboardPage
       title={t("account.notificationsTitle")}
@@ -77,7 +84,7 @@ export function Component() {
                   ))}
                 </ul>
                 {query.hasNextPage ? (
-                  <Button className="mt-4" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+                  <Button className="mt-4" busy={query.isFetchingNextPage} onClick={() => void showOlder(items.length)}>
                     {t("account.showOlder")}
                   </Button>
                 ) : null}
