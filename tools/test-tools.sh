@@ -80,7 +80,7 @@ failover() {
   folder=$(dirname "$(debian_program "$folder" usr/bin/patroni)")
   postgres=${POSTGRES_BIN:-$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)}
   [ -x "$postgres/postgres" ] || { echo "test-tools: no PostgreSQL server in /usr/lib/postgresql (Debian: apt-get install postgresql); or set POSTGRES_BIN" >&2; exit 2; }
-  node tools/clients/failover.mjs "${FERROBASE_BIN:-target/debug/ferrobase}" "$folder" "$postgres"
+  node tools/clients/failover.mjs "${FERROBASE_BIN:-$PWD/target/debug/ferrobase}" "$folder" "$postgres"
 }
 
 # A certificate by ACME from Pebble, which is built through the Go proxy.
