@@ -106,10 +106,8 @@ async fn a_chain_of_incremental_backups_restores_each_of_its_states() {
     }
     let (root, http) = (root(), Client::new());
     let mut house = House::started_before(root.path(), "data");
-    let recipient = house.backup_key();
     let backups = root.path().join("backups");
-    house.settings =
-        vec![("FERROBASE_BACKUP_TO", backups.display().to_string()), ("FERROBASE_BACKUP_RECIPIENT", recipient.clone())];
+    house.backs_up_to(&backups);
     house.serve(&http).await;
     let sql = house.sql().await;
     sql.batch_execute(
@@ -230,10 +228,8 @@ async fn a_backup_that_waits_for_another_continues_it() {
     }
     let (root, http) = (root(), Client::new());
     let mut house = House::started_before(root.path(), "data");
-    let recipient = house.backup_key();
     let backups = root.path().join("backups");
-    house.settings =
-        vec![("FERROBASE_BACKUP_TO", backups.display().to_string()), ("FERROBASE_BACKUP_RECIPIENT", recipient)];
+    house.backs_up_to(&backups);
     house.serve(&http).await;
     house.sql().await.batch_execute("create table public.ledger (n int primary key)").await.expect("a table");
     let bucket = request(&http, Method::POST, house.url("/storage/v1/bucket")).json(&json!({ "name": "b" }));

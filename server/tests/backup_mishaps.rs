@@ -65,10 +65,8 @@ async fn an_incremental_backup_never_continues_an_archive_of_a_discarded_history
     }
     let (root, http) = (root(), Client::new());
     let mut house = House::started_before(root.path(), "data");
-    let recipient = house.backup_key();
     let backups = root.path().join("backups");
-    house.settings =
-        vec![("FERROBASE_BACKUP_TO", backups.display().to_string()), ("FERROBASE_BACKUP_RECIPIENT", recipient)];
+    house.backs_up_to(&backups);
     house.serve(&http).await;
     let noise = |table: &str, rows: u32| {
         format!(

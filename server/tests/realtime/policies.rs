@@ -29,6 +29,13 @@ fn message(event: &str) -> Value {
     json!({ "type": "broadcast", "event": event, "payload": {} })
 }
 
+/// How many checks of policies wait for the lock of their test.
+async fn checks_waiting(app: &TestApp) -> i64 {
+    let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                   and database = (select oid from pg_database where datname = current_database())";
+    app.owner.query_one(waiting, &[]).await.expect("a row").get(0)
+}
+
 /// A slow policy or filter of one address kept the connections from everybody's changes.
 #[actix_web::test]
 async fn an_address_has_two_checks_of_joins_at_a_time() {
@@ -44,12 +51,9 @@ async fn an_address_has_two_checks_of_joins_at_a_time() {
         client.send_text(&format!(r#"["1","1","realtime:r{n}","phx_join",{{"config":{{"private":true}}}}]"#)).await;
         clients.push(client);
     }
-    let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted
-                   and database = (select oid from pg_database where datname = current_database())";
-    let waiting = async || app.owner.query_one(waiting, &[]).await.expect("a row").get::<_, i64>(0);
-    crate::support::valve::until("two wait", async || waiting().await == 2).await;
+    crate::support::valve::until("two wait", async || checks_waiting(&app).await == 2).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    assert_eq!(waiting().await, 2);
+    assert_eq!(checks_waiting(&app).await, 2);
     // A channel that needs no check does not wait.
     Client::open(&app).await.join("open", json!({})).await;
     app.owner.batch_execute("select pg_advisory_unlock(77)").await.expect("released");
@@ -78,15 +82,12 @@ async fn private_broadcasts_by_http_wait_for_the_turns_of_their_address() {
         answers.push(post(1, "/room/events/e?private=true&persist=true", json!({})));
         answers.push(post(1, "", batch.clone()));
     }
-    let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted
-                   and database = (select oid from pg_database where datname = current_database())";
-    let waiting = async || app.owner.query_one(waiting, &[]).await.expect("a row").get::<_, i64>(0);
-    crate::support::valve::until("two wait", async || waiting().await == 2).await;
+    crate::support::valve::until("two wait", async || checks_waiting(&app).await == 2).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    assert_eq!(waiting().await, 2);
+    assert_eq!(checks_waiting(&app).await, 2);
     // Another address does not wait for them, nor do public messages.
     answers.push(post(2, "/room/events/e?private=true", json!({})));
-    crate::support::valve::until("a third waits", async || waiting().await == 3).await;
+    crate::support::valve::until("a third waits", async || checks_waiting(&app).await == 3).await;
     assert_eq!(post(1, "/room/events/e", json!({})).await.expect("an answer"), 202);
     app.owner.batch_execute("select pg_advisory_unlock(77)").await.expect("released");
     for answer in answers {

@@ -63,6 +63,13 @@ impl House {
         line.trim().strip_prefix("FERROBASE_BACKUP_RECIPIENT=").expect(&line).to_owned()
     }
 
+    /// Has it back up to a folder, for a key of its own, instead of all its settings.
+    pub fn backs_up_to(&mut self, folder: &Path) {
+        let recipient = self.backup_key();
+        let folder = folder.display().to_string();
+        self.settings = vec![("FERROBASE_BACKUP_TO", folder), ("FERROBASE_BACKUP_RECIPIENT", recipient)];
+    }
+
     pub async fn serve(&mut self, http: &Client) {
         self.server = Some(self.command(&["serve"]).stdout(Stdio::null()).spawn().expect("it runs"));
         until_healthy(http, &self.url(""), String::new).await;
